@@ -12,6 +12,8 @@ SERVE := .venv-serve
 DEV := .venv
 OLDEST := .venv-spark42
 LOCK := .venv-lock
+CONSOLE := src/penstock/doors/http/console
+SCRIPTS := '$(CONSOLE)/**/*.js'
 
 # The tests start hundreds of processes, and each would compile all that it imports (0.80 s a server instead of 0.47 s).
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup serve build test browser check bench pipeline pictures nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest packages)
+.PHONY: help setup serve build test browser check bench pipeline pictures nightly lock docs clean python $(addprefix nightly-,doors journal model broker text soak spark oldest packages order)
 
 help: ## this list
 	@echo "Penstock, a durable message broker. Targets:"
@@ -37,12 +39,14 @@ build: $(DEV)/.stamp ## make the wheel and the source package, in dist
 test: check browser ## everything a change must pass: check, then all tests but the nightly ones
 	$(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests --ignore tests/tidy $(ARGS)
 
-browser: $(DEV)/.stamp # for the tests of the console: one that is there, or one that is got
+browser: $(DEV)/.stamp # find or install the Chromium that the tests of the console need
 	@$(DEV)/bin/python -m tests.console.browser
 
-check: $(DEV)/.stamp ## format, lint, types, and the rules of tests/tidy
+check: $(DEV)/.stamp ## format, lint, types of Python, format and lint of the console, and the rules of tests/tidy
 	$(DEV)/bin/ruff format --check .
 	$(DEV)/bin/ruff check .
+	$(DEV)/bin/oxfmt --check $(SCRIPTS)
+	$(DEV)/bin/oxlint $(CONSOLE)
 	$(DEV)/bin/mypy & types=$$!; $(DEV)/bin/python -m pytest -q tests/tidy; rules=$$?; wait $$types && exit $$rules
 
 bench: $(DEV)/.stamp ## print the rates, at an empty queue and at a deep one
@@ -52,10 +56,11 @@ pipeline: $(DEV)/.stamp ## a broker, traffic through every door, a pipeline on S
 	@$(DEV)/bin/python examples/pipelines/demo.py
 
 # Each part fits into an hour on two cores; the parts one after the other are the whole.
-NIGHTLY := doors journal model broker text soak spark oldest packages
+NIGHTLY := doors journal model broker text soak spark oldest packages order
+SEEDS := 1 2 3
 PART ?= $(NIGHTLY)
 
-pictures: $(DEV)/.stamp browser ## take the pictures of the console anew: the one in the README, and where the parts of each page are
+pictures: $(DEV)/.stamp browser ## update the README's picture of the console and tests/console/layout.json
 	$(DEV)/bin/python -m tests.console.pictures
 
 nightly: ## the long tests, with their large numbers; one part of them with PART=, as in: make nightly PART=journal
@@ -81,6 +86,10 @@ nightly-spark: $(DEV)/.stamp
 	$(NIGHT) tests/spark
 nightly-oldest: $(OLDEST)/.stamp # every test of Spark, not only the long ones, on the oldest release we run on
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/spark $(ARGS)
+
+nightly-order: $(DEV)/.stamp browser # each file alone, then everything in three orders
+	$(DEV)/bin/python -m tests.alone
+	for seed in $(SEEDS); do $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests --seed $$seed $(ARGS) || exit 1; done
 
 nightly-packages: $(DEV)/.stamp # the wheel in clean environments, with each extra, on every Python we name that is here
 	$(NIGHT) tests/packages
@@ -134,6 +143,7 @@ define install
 	@echo "Preparing $(1) from $(2) ..."
 	@$(PYTHON) -m venv $(1)
 	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(2)
+	@$(1)/bin/python -m pip uninstall -qqq --yes penstock  # the name of the project until it became penstock-broker
 	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 endef

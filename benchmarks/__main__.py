@@ -10,7 +10,19 @@ import sys
 import time
 from importlib import import_module
 
-BENCHMARKS = ("broker", "backup", "python_api", "azure", "text", "google", "flight", "looking", "console", "spark")
+BENCHMARKS = (
+    "broker",
+    "backup",
+    "python_api",
+    "azure",
+    "text",
+    "google",
+    "flight",
+    "looking",
+    "neighbours",
+    "console",
+    "spark",
+)
 
 
 def main() -> None:

@@ -167,7 +167,7 @@ def measure_door(folder: Path, rounds: int) -> None:
     ) as server:
         addresses = json.loads((folder / "ready.json").read_text())
         with Client(addresses["http"]) as client:
-            client.post("/topics", {"name": "door"})  # that nobody reads: the store does not grow while it is copied
+            client.post("/topics", {"name": "door"})  # without consumers: the store does not grow while it is copied
             with Publishers(server.address, "projects/penstock/topics/door") as load:
                 time.sleep(1)
                 for number in range(rounds):

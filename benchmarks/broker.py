@@ -26,6 +26,7 @@ from penstock.engine.blocking_queue import MessageQueue
 BODY = b"x" * 256
 BATCHES = (1, 10, 100)
 SUBSCRIPTIONS = (1, 10, 1_000, 10_000)
+FILTERED = (0, 1, 10, 100)
 CAPPED = Limits(queue_max_messages=100_000)
 
 
@@ -110,7 +111,7 @@ def rates(label: str, durable: bool, scale: int) -> None:
 
 
 def subscribers(scale: int) -> None:
-    """Publishing beside subscriptions that nobody reads: law 6 says that they cost nothing."""
+    """Measure publishing beside subscriptions without consumers. Law 6 says that they cost nothing."""
     for label, limits in (("no caps, as the server", SERVER_LIMITS), ("caps, as a bare MessageQueue", CAPPED)):
         print(f"memory, publishing one by one to a topic with many subscriptions, {label}")
         for number in SUBSCRIPTIONS:
@@ -124,6 +125,23 @@ def subscribers(scale: int) -> None:
                     queue.publish("t", drafts)
             queue.close()
             print(row(f"{number:,} subscriptions", watch.lap(50_000 // scale)))
+
+
+def filters(scale: int) -> None:
+    """Publishing beside subscriptions whose filter matches none of the messages. Each is compared at most once."""
+    print("memory, publishing one by one to a topic with filtered subscriptions")
+    for number in FILTERED:
+        queue, watch = open_queue(limits=SERVER_LIMITS), Stopwatch()
+        queue.register_topic("t")
+        queue.register_subscription("s", "t")
+        for each in range(number):
+            queue.register_subscription(f"f{each}", "t", filter='attributes.kind = "order" AND attributes:country')
+        drafts = [Draft(BODY, {"kind": "note", "country": "fr"})]
+        with watch.running():
+            for _ in range(50_000 // scale):
+                queue.publish("t", drafts)
+        queue.close()
+        print(row(f"{number:,} filtered subscriptions", watch.lap(50_000 // scale)))
 
 
 def fill(queue: MessageQueue, messages: int, size: int) -> Lap:
@@ -203,6 +221,7 @@ def main(quick: bool = False) -> None:
     rates("memory", durable=False, scale=scale)
     rates("SQLite with fsync", durable=True, scale=scale)
     subscribers(scale)
+    filters(scale)
     backlog(scale)
     memory(scale)
 

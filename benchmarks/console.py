@@ -76,7 +76,7 @@ def _middle(laps: list[Lap]) -> Lap:
 
 
 def measure(turns: int, seconds: float, looks: int, look_seconds: float) -> Figures:
-    """`turns` pairs of so many seconds, then so many looks at the heap of a page that stays open."""
+    """Measure pairs of turns with and without the page, then the heap of a page that stays open."""
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as (server, published, page):
         without, beside = list[Lap](), list[Lap]()
         for turn in range(turns):

@@ -128,7 +128,7 @@ def running(folder: Path) -> Iterator[Server]:
 
 
 def upload(address: str, topic: str, kind: Kind, rows: int, begin: Callable[[], Any] = tuple) -> None:
-    """Publish so many rows, a few batches on their way at a time, until all are durable."""
+    """Publish the rows with a few batches on their way at a time, and wait until all are durable."""
     batch = kind.batch()
     with flight.FlightClient(f"grpc://{address}") as client:
         client.wait_for_available()

@@ -2,7 +2,7 @@
 
 Run as `python -m benchmarks looking [--quick]`. Each question is asked 20 times; the middle one and the second slowest
 are printed. A command is a process of its own: how long `penstock --version` takes stands beside it. The page is
-measured from the click to the rows. The peer of the publish rate is the same publishing while nobody looks.
+measured from the click to the rows. The peer of the publish rate is the same publishing without looking.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(quick: bool) -> None:
                 client.post("/subscriptions", {"name": "reader", "topic": TOPIC})  # so that all of it is kept
                 middle = fill(client, count)
                 with Publisher(address, server) as publisher:
-                    print(row("publishing, nobody looks", publisher.lap(5)))
+                    print(row("publishing, without looking", publisher.lap(5)))
                     ask_api(client, count, middle)
                     search(client, server)
                     run_commands(address, count, middle)
@@ -151,7 +151,7 @@ def open_pages(address: str, count: int) -> None:
             page.goto(f"http://{address}/#/topics/{TOPIC}/messages")
             first.wait_for()
 
-        show("page: opened anew, the last 100", whole)
+        show("page: opened again, the last 100", whole)
         browser.close()
 
 

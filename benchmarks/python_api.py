@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gauge import Lap, Stopwatch, row
-from penstock import Message, MessageQueue, PubSub, Topic
+from penstock import Limits, Message, MessageQueue, PubSub, Topic
 from penstock.assembly import SERVER_LIMITS
+
+NO_CAP = Limits(queue_max_messages=0, queue_max_bytes=0)
 
 BODY = b"x" * 256
 WAVE = 1000  # messages under way at once in the batched runs
@@ -108,7 +110,7 @@ def main(quick: bool = False) -> None:
         ("publish_message, one by one", one_by_one, 20_000),
     ]
     for label, publish, messages in runs:
-        print(row(f"memory: {label}", asyncio.run(through(PubSub(), publish, messages // scale)), limit))
+        print(row(f"memory: {label}", asyncio.run(through(PubSub(limits=NO_CAP), publish, messages // scale)), limit))
     shared = PubSub(queue=MessageQueue(limits=SERVER_LIMITS))
     print(row("shared MessageQueue: publish, waves", asyncio.run(through(shared, by_future, 100_000 // scale)), limit))
     for label, publish, messages in runs:

@@ -119,7 +119,7 @@ def running(contender: Contender, folder: Path) -> Iterator[Server]:
 
 
 def wait_for(process: subprocess.Popen[bytes], port: int, folder: Path) -> int:
-    """The port, once somebody answers there."""
+    """Return the port once the server answers there."""
     ready, until = folder / "ready.json", time.monotonic() + 30
     while time.monotonic() < until and process.poll() is None:
         if ready.exists():

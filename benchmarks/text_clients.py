@@ -155,7 +155,7 @@ class RedisClient:
             self._line.rest = b""
 
     def _read(self, count: int) -> list[bytes]:
-        """Ids in a reply, once so many are there with what follows them."""
+        """Return the ids of a reply once `count` of them have arrived, with the end of the line."""
         while len(ids := self.ENTRY.findall(self._line.rest)) < count or not self._line.rest.endswith(b"\r\n"):
             self._line.more()
         self._line.rest = b""

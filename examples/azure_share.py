@@ -1,4 +1,4 @@
-"""Let somebody put messages into one queue for an hour, and nothing else: a shared access signature of the SDK."""
+"""Allow a guest to add messages to one queue for an hour, with a shared access signature of the SDK."""
 
 import os
 from datetime import UTC, datetime, timedelta

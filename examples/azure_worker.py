@@ -1,4 +1,4 @@
-"""A worker on an Azure queue: receive, work, delete. Start `penstock serve` first; the code is the SDK's, unchanged."""
+"""A worker on an Azure queue: receive, work, delete. Start `penstock serve` first."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Publish orders, process each once, hand back what failed: the shape of most programs."""
+"""Publish orders, process each once, and nack failed ones, like most programs."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ async def main() -> None:
             try:
                 await process(json.loads(message.data))
             except RuntimeError as error:
-                print(f"Processing failed: {error}; it goes back")
+                print(f"Processing failed: {error}; returning the order")
                 message.nack()
             else:
                 print(f"Received {message.data.decode()} with {message.attributes}, attempt {message.delivery_attempt}")

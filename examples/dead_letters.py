@@ -1,4 +1,4 @@
-"""A message that fails again and again leaves for another topic, where somebody can look at it."""
+"""Move a message to another topic after three failed attempts, and look at it there."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def main() -> None:
             print(f"Cooked {message.data.decode()}")
             message.ack()
 
-        subscription.on("message", cook)  # what raises is nacked
+        subscription.on("message", cook)  # a listener that raises nacks its message
         subscription.on("error", lambda error: print(f"Failed: {error}"))
         subscription.open()
         await topic.publish_message(b"soup")

@@ -1,4 +1,4 @@
-"""Book each payment once: act on a message only after the broker has confirmed that it is yours for good."""
+"""Book each payment once: act on a message only after the broker has confirmed the ack."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A consumer that takes no more than it can handle: never more than three tasks at once, whatever waits."""
+"""Limit a consumer with flow control to three messages at a time."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Retries and dead letters on Pub/Sub, which the official emulator does not do. Start `penstock serve` first."""
+"""Use retries and dead letters on Pub/Sub, which the official emulator lacks. Start `penstock serve` first."""
 
 import os
 
@@ -33,7 +33,7 @@ def main() -> None:
     with subscriber:
         for _ in range(5):
             (received,) = subscriber.pull(subscription=courier, max_messages=1).received_messages
-            print(f"Attempt {received.delivery_attempt}: nobody there")
+            print(f"Attempt {received.delivery_attempt}: no one at home")
             subscriber.modify_ack_deadline(subscription=courier, ack_ids=[received.ack_id], ack_deadline_seconds=0)
         (letter,) = subscriber.pull(subscription=clerk, max_messages=1).received_messages
         attempts = letter.message.attributes["CloudPubSubDeadLetterSourceDeliveryCount"]

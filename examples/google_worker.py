@@ -1,4 +1,4 @@
-"""A publisher and a streaming subscriber. Start `penstock serve` first; the code is Google's client, unchanged."""
+"""A publisher and a streaming subscriber with Google's client. Start `penstock serve` first."""
 
 import os
 import threading

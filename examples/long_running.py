@@ -1,4 +1,4 @@
-"""Work that takes longer than a lease: say so before it begins, or let the lease be extended while it runs."""
+"""Work longer than a lease: extend the deadline first, or let it be extended while the listener runs."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Everything a message tells about itself."""
+"""Print all properties of a message."""
 
 import asyncio
 

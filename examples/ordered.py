@@ -1,4 +1,4 @@
-"""Events of one user in their order, those of different users side by side."""
+"""Process the events of each user in order, and different users concurrently."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Read history again: to a moment, or to a snapshot taken before a release that went wrong."""
+"""Read messages again: seek to a time, or to a snapshot taken before a bad release."""
 
 import asyncio
 from datetime import UTC, datetime

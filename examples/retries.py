@@ -1,4 +1,4 @@
-"""Retry a few times, then put the message aside: the delivery attempt says how often it was tried."""
+"""Retry a message a few times by its delivery attempt, then publish it to another topic."""
 
 import asyncio
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The broker for shell scripts: one side sends lines, the other works them off. Needs `penstock serve` in another window.
+# A queue for shell scripts: one command sends lines, the other processes them. Start `penstock serve` first.
 set -eu
 
 printf 'alpha\nbeta\ngamma\n' | penstock text send letters --lines --quiet

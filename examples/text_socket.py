@@ -1,4 +1,4 @@
-"""The text protocol with nothing but a socket: send, wait until it is durable, consume, acknowledge."""
+"""The text protocol over a plain socket: send, wait until the message is durable, consume, acknowledge."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A worker on the text door: take jobs, fail now and then, give back, and be done.
+"""A worker with the text protocol: consume jobs, return one for a retry, and ack the others.
 
-Run a server first (`penstock serve`), then this. Another address goes into PENSTOCK_TEXT_ADDRESS.
+Start `penstock serve` first. PENSTOCK_TEXT_ADDRESS sets another address.
 """
 
 from __future__ import annotations

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 from collections.abc import Callable, Generator
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests.order import long_first, shuffle
 from tests.server_process import ServerProcess
 from tests.time_limit import NIGHTLY_SECONDS, TEST_SECONDS, save_terminal, time_limit
 
-TESTS = Path(__file__).parent
 LOG_SHOWN = 5000  # characters
-LONG = ("simulation", "acceptance")  # folders
 NIGHTLY = bool(os.environ.get("PENSTOCK_NIGHTLY"))
 
 # Every change is judged by the same examples, so that a red run means the change; the night looks for new ones.
@@ -39,14 +39,30 @@ def rounds() -> Callable[[int, int], int]:
     return choose
 
 
-def pytest_configure() -> None:
-    """Save the terminal for reports of hanging tests, and let Ctrl-C reach the processes that tests start.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, help="Seed of the order of tests. A random one by default.")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"order of tests: seed {config.option.seed}; the same order again with --seed {config.option.seed}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose a seed, save the terminal for reports of hanging tests, and let Ctrl-C reach the processes of tests.
 
     A process that a shell starts in the background ignores Ctrl-C, and its children would inherit that.
     """
+    if config.option.seed is None:
+        config.option.seed = getattr(config, "workerinput", {}).get("seed", random.randrange(1_000_000))
     save_terminal()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give a worker of pytest-xdist the seed of this process."""
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def _undo_loggers_of_spark() -> None:
@@ -97,21 +113,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if NIGHTLY and "rounds" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.nightly)
-    items[:] = long_first(items)
-
-
-def long_first(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Two workers get half of the list each, and the first to finish takes from the end of what the other has left.
-
-    So each half begins with long tests, one with Spark's and one with the simulations, and ends with short ones.
-    """
-    spark, long, short = list[pytest.Item](), list[pytest.Item](), list[pytest.Item]()
-    for item in items:
-        folder = item.path.relative_to(TESTS).parts[0]
-        (spark if folder == "spark" else long if folder in LONG else short).append(item)
-    between = max(len(items) // 2 - len(long), 0)
-    return [*long, *short[:between], *spark, *short[between:]]
+    items[:] = long_first(shuffle(items, config.getoption("seed")))

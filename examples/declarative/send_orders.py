@@ -1,6 +1,6 @@
-"""Publish a few orders, as any Pub/Sub client would: `python send_orders.py [how many] [address of the Pub/Sub door]`.
+"""Publish orders over the Pub/Sub API: `python send_orders.py [NUMBER] [ADDRESS]`.
 
-The rule kept here: nothing but the standard library, so that it runs wherever Python does.
+It uses only the standard library, so that it runs wherever Python does.
 """
 
 from __future__ import annotations

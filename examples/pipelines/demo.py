@@ -1,4 +1,4 @@
-"""A broker, traffic through every door, a pipeline on Spark, and its results: `make pipeline`, or run this file."""
+"""A demo of a broker, traffic from every protocol, a pipeline on Spark, and its results. Run by `make pipeline`."""
 
 import json
 import os
@@ -92,7 +92,7 @@ def send_sensors(address: str) -> None:
 
 
 def lose_orders(address: str) -> None:
-    """A worker that fails five times on every message it gets: they end up in the dead letter topic."""
+    """Fail five times on every message, so that all are dead-lettered."""
     publisher, subscriber = pubsub_v1.PublisherClient(), pubsub_v1.SubscriberClient()
     work, grave = (publisher.create_topic(name=f"projects/shop/topics/{name}").name for name in ("mail", "lost-orders"))
     policy = {"dead_letter_topic": grave, "max_delivery_attempts": 5}
@@ -108,7 +108,7 @@ def lose_orders(address: str) -> None:
 
 
 def check_totals(folder: Path, address: str) -> int:
-    """What came out, against what went in."""
+    """Compare the output with the input."""
     with flight.FlightClient(f"grpc://{address}") as client:
         topics = ask(client, "bounds")["topics"]
     lake = sum(pq.read_metadata(path).num_rows for path in (folder / "lake").rglob("*.parquet"))

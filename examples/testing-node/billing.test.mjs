@@ -1,4 +1,4 @@
-// Tests of a program that uses Node's Pub/Sub client, against a Penstock server. None waits for time to pass.
+// Tests of a program that uses Node's Pub/Sub client, against a Penstock server. None sleeps.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ let project, pubsub, topic;
 
 beforeEach(async () => {
   project = new Project();
-  await project.freeze();  // time passes where a test says so
+  await project.freeze();  // tests move the clock
   pubsub = new PubSub({ projectId: project.name });
   [topic] = await pubsub.createTopic('orders');
 });
@@ -25,7 +25,7 @@ afterEach(async () => {
   await project.end();
 });
 
-// What there is now, without waiting; the high-level client has no such call.
+// Pull the available messages without waiting. The high-level client has no such call.
 async function pull(subscription, most = 10) {
   const client = new v1.SubscriberClient(await pubsub.getClientConfig());
   try {
@@ -47,7 +47,7 @@ function listen(subscription, answer) {
   return seen;
 }
 
-test('a message comes again when its ack deadline is over', async () => {
+test('a message is redelivered after its ack deadline', async () => {
   const [billing] = await topic.createSubscription('billing', { ackDeadlineSeconds: 60 });
   await topic.publishMessage({ data: Buffer.from('one') });
   assert.equal((await pull(billing)).length, 1);
@@ -76,7 +76,7 @@ test('the backoff grows from ten seconds to ten minutes', async () => {
   await billing.close();
 });
 
-test('after five attempts a message is a dead letter', async () => {
+test('a message is dead-lettered after five attempts', async () => {
   const [dead] = await pubsub.createTopic('dead');
   const deadLetterPolicy = { deadLetterTopic: dead.name, maxDeliveryAttempts: 5 };
   const [billing] = await topic.createSubscription('billing', { retryPolicy: BACKOFF, deadLetterPolicy });
@@ -93,7 +93,7 @@ test('after five attempts a message is a dead letter', async () => {
   await billing.close();
 });
 
-test('a message that nobody takes is gone after seven days', async () => {
+test('an unacked message expires after seven days', async () => {
   const [billing] = await topic.createSubscription('billing', { messageRetentionDuration: { seconds: 7 * DAY } });
   await topic.publishMessage({ data: Buffer.from('old') });
   await project.advance(7 * DAY - 60);
@@ -103,7 +103,7 @@ test('a message that nobody takes is gone after seven days', async () => {
   assert.deepEqual(left, ['young']);
 });
 
-test('an acked message never comes again', async () => {
+test('an acked message is not redelivered', async () => {
   const [billing] = await topic.createSubscription('billing', { ackDeadlineSeconds: 10 });
   listen(billing, (message) => message.ack());
   const id = await topic.publishMessage({ data: Buffer.from('one') });
@@ -113,12 +113,12 @@ test('an acked message never comes again', async () => {
   await billing.close();
 });
 
-test('exactly once, an ack that comes too late is refused', async () => {
+test('exactly once, a late ack is refused', async () => {
   const [billing] = await topic.createSubscription('billing', {
     ackDeadlineSeconds: 60,
     enableExactlyOnceDelivery: true,
   });
-  project.pace = { patience_seconds: 0, extension_seconds: 0 };  // the worker hangs, and nobody waits for it
+  project.pace = { patience_seconds: 0, extension_seconds: 0 };  // the worker hangs; do not wait for it
   const seen = listen(billing, () => {});
   const first = once(billing, 'answered');
   await topic.publishMessage({ data: Buffer.from('once') });
@@ -131,7 +131,7 @@ test('exactly once, an ack that comes too late is refused', async () => {
   await billing.close();
 });
 
-test('a publish that is refused for now is repeated, and there once', async () => {
+test('a publish is retried after a transient error and stored once', async () => {
   const { id } = await project.addFault({ effect: 'error', error: 'unavailable', verb: 'publish', nth: 1 });
   await topic.publishMessage({ data: Buffer.from('one') });
   assert.deepEqual(await project.published('orders'), ['one']);
@@ -139,7 +139,7 @@ test('a publish that is refused for now is repeated, and there once', async () =
   assert.deepEqual([fault.hits, fault.calls], [1, 2]);
 });
 
-test('a publish whose answer was lost is repeated, and there twice', async () => {
+test('a publish is retried after a lost answer and stored twice', async () => {
   await project.addFault({ effect: 'drop', verb: 'publish', nth: 1 });
   await topic.publishMessage({ data: Buffer.from('one') });
   assert.deepEqual(await project.published('orders'), ['one', 'one']);

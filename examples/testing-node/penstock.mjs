@@ -1,19 +1,19 @@
-// A project of a Penstock server for tests, over its admin API: time, faults, and what happened.
+// A project of a Penstock server for tests, over its admin API: its clock, faults and message histories.
 
 import { randomUUID } from 'node:crypto';
 
 const ADDRESS = process.env.PENSTOCK_ADDRESS ?? '127.0.0.1:8090';
 
 export class Project {
-  // A name that nobody else uses is a project of one's own.
+  // A new name is a new project.
   constructor() {
     this.name = `node-${randomUUID().slice(0, 12)}`;
-    this.pace = {};  // patience_seconds, extension_seconds: how time is moved
+    this.pace = {};  // patience_seconds and extension_seconds of clock moves
   }
 
   async call(method, path, body, query = {}) {
-    const asked = new URLSearchParams(query).toString();
-    const response = await fetch(`http://${ADDRESS}/admin/v1${path}${asked ? `?${asked}` : ''}`, {
+    const parameters = new URLSearchParams(query).toString();
+    const response = await fetch(`http://${ADDRESS}/admin/v1${path}${parameters ? `?${parameters}` : ''}`, {
       method,
       headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -23,10 +23,10 @@ export class Project {
     return answer;
   }
 
-  // ---------------------------------------------------------------- time
+  // ---------------------------------------------------------------- clock
 
-  #clock(how, body = {}) {
-    return this.call('POST', `/projects/${this.name}/clock/${how}`, { ...body, ...this.pace });
+  #clock(action, body = {}) {
+    return this.call('POST', `/projects/${this.name}/clock/${action}`, { ...body, ...this.pace });
   }
 
   freeze() { return this.#clock('freeze'); }
@@ -42,29 +42,29 @@ export class Project {
   addFault(rule) { return this.call('POST', '/faults', { project: this.name, ...rule }); }
   fault(id) { return this.call('GET', `/faults/${id}`); }
 
-  // ---------------------------------------------------------------- what happened
+  // ---------------------------------------------------------------- message histories
 
-  // The texts of all messages that a topic keeps.
+  // The data of all stored messages of a topic.
   async published(topic) {
     const page = await this.call('GET', `/topics/${topic}/messages`, undefined, { project: this.name, max: 1000 });
     return page.messages.map((message) => message.data);
   }
 
-  // Every delivery of a message, given by its id, to a subscription.
+  // The deliveries of the message with this id to a subscription.
   async deliveries(topic, subscription, id) {
     const page = await this.call('GET', `/topics/${topic}/stories`, undefined, { project: this.name, max: 1000 });
-    const story = page.stories.find((each) => each.id === id);
-    if (story === undefined || !story.complete) throw new Error(`Nobody knows what happened to ${id}`);
+    const story = page.stories.find((candidate) => candidate.id === id);
+    if (story === undefined || !story.complete) throw new Error(`The history of message ${id} is not known`);
     const name = `projects/${this.name}/subscriptions/${subscription}`;
-    return story.events.filter((each) => each.kind === 'delivered' && each.subscription === name);
+    return story.events.filter((event) => event.kind === 'delivered' && event.subscription === name);
   }
 
-  // Until no message of a subscription waits, is leased or due.
+  // Wait until a subscription has no messages left.
   async settle(subscription, seconds = 30) {
     const query = { project: this.name, wait_seconds: seconds };
     const left = await this.call('GET', `/subscriptions/${subscription}/backlog`, undefined, query);
     if (left.messages.length === 0 && left.complete) return;
-    const lines = left.messages.map((each) => `  ${each.message.data}: ${each.stage}, until ${each.until}`);
+    const lines = left.messages.map((entry) => `  ${entry.message.data}: ${entry.stage}, until ${entry.until}`);
     throw new Error(`Not settled after ${seconds} seconds:\n${lines.join('\n')}`);
   }
 

@@ -1,4 +1,4 @@
-"""A program that bills the orders of a shop: a publisher, a subscription, and a listener."""
+"""The program under test: it bills the orders of a shop with a publisher, a subscription and a listener."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from google.cloud import pubsub_v1
 
-SECONDS = 60.0  # only what went wrong takes so long
+SECONDS = 60.0  # only a failing test waits this long
 
 
 class BankClosedError(Exception):
-    """Not now."""
+    """The order cannot be billed now."""
 
 
 class Shop:
-    """The topic of orders and the subscription that bills them."""
+    """A topic of orders and a subscription for billing."""
 
     def __init__(
         self, publisher: pubsub_v1.PublisherClient, subscriber: pubsub_v1.SubscriberClient, project: str
@@ -35,7 +35,7 @@ class Shop:
         return str(self.publisher.publish(self.orders, text.encode(), **attributes).result(SECONDS))
 
     def pull(self, subscription: str = "", most: int = 10) -> list[Any]:
-        """What there is now, without waiting."""
+        """Pull the available messages, without waiting."""
         request = {"subscription": subscription or self.billing, "max_messages": most, "return_immediately": True}
         return list(self.subscriber.pull(request, timeout=SECONDS).received_messages)
 
@@ -52,7 +52,7 @@ class Shop:
 
 
 class Biller:
-    """Bills an order once, however often it comes."""
+    """A listener that bills an order once, however often it is delivered."""
 
     def __init__(self, bank: Callable[[str], object] = lambda order: None) -> None:
         self._bank = bank
@@ -73,13 +73,13 @@ class Biller:
 
 
 class Listener:
-    """Hands what arrives to a callback, and keeps a record of it."""
+    """A streaming pull that passes messages to a callback and records them."""
 
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
         self._stream: Future[None] | None = None
-        self.texts: list[str] = []  # what came, in its order
-        self.received: queue.Queue[Any] = queue.Queue()  # what the callback is done with
+        self.texts: list[str] = []  # data of received messages, in order
+        self.received: queue.Queue[Any] = queue.Queue()  # messages that the callback has handled
 
     def start(self, callback: Callable[[Any], object] = lambda message: None) -> None:
         def called(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures for the two programs under test, and a random order."""
+"""Fixtures for the two programs under test, and a random order of tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def shop(penstock_project: Project) -> Shop:
-    """Its time stands, and passes where a test says so."""
-    from billing import Shop  # not above: the process that only hands out tests needs no client
+    """A shop whose clock is frozen until a test moves it."""
+    from billing import Shop  # imported here, because the main process of pytest-xdist needs no client
 
     penstock_project.clock.freeze()
     return Shop(penstock_project.google_publisher(), penstock_project.google_subscriber(), penstock_project.name)
@@ -25,7 +25,7 @@ def shop(penstock_project: Project) -> Shop:
 
 @pytest.fixture
 def listener(shop: Shop) -> Iterator[Listener]:
-    """One that does nothing until `start` is called."""
+    """A listener that is not started."""
     from billing import Listener
 
     listener = Listener(shop)
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """The workers of pytest-xdist have to agree on the order."""
+    """Give all workers of pytest-xdist the same order."""
     node.workerinput["seed"] = node.config.option.seed
 
 

@@ -1,4 +1,4 @@
-"""A worker for queues of Azure, with the rules by which Azure Functions calls a function for each message.
+"""A worker for Azure queues, with the rules of Azure Functions.
 
 A message is the worker's for ten minutes. If the function fails, it is visible again at once, or after
 `visibility_timeout`; when it has failed `max_dequeue_count` times, it goes to the queue of the same name with -poison.
@@ -35,7 +35,7 @@ class QueueTrigger:
         self._max_dequeue_count = max_dequeue_count
 
     def poll(self) -> int:
-        """One round: take what is visible, and call the function for each; how many there were."""
+        """Receive the visible messages and call the function for each. Return their number."""
         taken = list(self._queue.receive_messages(max_messages=BATCH_SIZE, visibility_timeout=LEASE_SECONDS))
         for message in taken:
             self._handle(message)
@@ -47,7 +47,7 @@ class QueueTrigger:
             return
         try:
             self._function(message.content)
-        except Exception:  # noqa: BLE001 - whatever a function raises, the worker goes on
+        except Exception:  # noqa: BLE001 - the worker continues, whatever the function raises
             self._fail(message)
         else:
             self._queue.delete_message(message)
@@ -66,7 +66,7 @@ class QueueTrigger:
 
 
 def failing(times: int, done: list[str]) -> Callable[[str], Any]:
-    """A function that fails so often, and then notes what it was called with."""
+    """Return a function that fails `times` times, and then appends its argument to `done`."""
     left = [times]
 
     def function(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs the tests many times, each time in another order: `python repeat.py 100`. It ends at the first failure."""
+"""Repeat the tests in random orders until the first failure: `python repeat.py 100`."""
 
 from __future__ import annotations
 

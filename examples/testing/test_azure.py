@@ -1,4 +1,4 @@
-"""Queues of Azure: visibility, receipts, lifetimes, signatures, and a worker with the rules of Azure Functions."""
+"""Azure queues: visibility, receipts, times to live, signatures, and a worker with the rules of Azure Functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def work(queues: Any) -> Any:
     return queues.create_queue("work")
 
 
-def test_a_message_is_visible_again_when_its_worker_is_dead(work: Any, penstock_clock: ProjectClock) -> None:
+def test_a_message_is_visible_again_after_its_worker_died(work: Any, penstock_clock: ProjectClock) -> None:
     work.send_message("one")
     assert work.receive_message(visibility_timeout=30).dequeue_count == 1
     penstock_clock.advance(29)
@@ -27,7 +27,7 @@ def test_a_message_is_visible_again_when_its_worker_is_dead(work: Any, penstock_
     assert work.receive_message().dequeue_count == 2
 
 
-def test_the_receipt_of_a_dead_worker_deletes_nothing(work: Any, penstock_project: Project) -> None:
+def test_the_receipt_of_a_dead_worker_is_invalid(work: Any, penstock_project: Project) -> None:
     work.send_message("one")
     late = work.receive_message(visibility_timeout=30)
     penstock_project.clock.advance(30)
@@ -38,7 +38,7 @@ def test_the_receipt_of_a_dead_worker_deletes_nothing(work: Any, penstock_projec
     penstock_project.queue("work").settle()
 
 
-def test_a_slow_worker_keeps_its_message_and_notes_how_far_it_came(work: Any, penstock_clock: ProjectClock) -> None:
+def test_a_slow_worker_keeps_its_message_and_stores_its_progress(work: Any, penstock_clock: ProjectClock) -> None:
     work.send_message("step 0")
     held = work.receive_message(visibility_timeout=60)
     for step in range(1, 6):
@@ -49,7 +49,7 @@ def test_a_slow_worker_keeps_its_message_and_notes_how_far_it_came(work: Any, pe
     assert work.receive_message().content == "step 5", "the next worker goes on from there"
 
 
-def test_a_message_for_later_comes_when_it_is_due(work: Any, penstock_clock: ProjectClock) -> None:
+def test_a_delayed_message_is_delivered_when_it_is_due(work: Any, penstock_clock: ProjectClock) -> None:
     work.send_message("remind me", visibility_timeout=7 * 86400 - 1, time_to_live=-1)
     penstock_clock.advance(days=6, hours=23)
     assert work.receive_message() is None
@@ -57,7 +57,7 @@ def test_a_message_for_later_comes_when_it_is_due(work: Any, penstock_clock: Pro
     assert work.receive_message().content == "remind me"
 
 
-def test_a_message_lives_for_seven_days_unless_it_is_told_otherwise(work: Any, penstock_project: Project) -> None:
+def test_a_message_expires_after_seven_days_by_default(work: Any, penstock_project: Project) -> None:
     work.send_message("a week")
     work.send_message("an hour", time_to_live=3600)
     work.send_message("for ever", time_to_live=-1)
@@ -67,7 +67,7 @@ def test_a_message_lives_for_seven_days_unless_it_is_told_otherwise(work: Any, p
     assert [each.content for each in work.receive_messages()] == ["for ever"]
 
 
-def test_a_signature_is_good_from_its_start_to_its_expiry(work: Any, penstock_project: Project) -> None:
+def test_a_signature_is_valid_from_its_start_to_its_expiry(work: Any, penstock_project: Project) -> None:
     clock, key = penstock_project.clock, work.credential.account_key
     now, may = clock.now, QueueSasPermissions(add=True)
     times = {"start": now + timedelta(hours=1), "expiry": now + timedelta(hours=2)}
@@ -83,7 +83,9 @@ def test_a_signature_is_good_from_its_start_to_its_expiry(work: Any, penstock_pr
     penstock_project.queue("work").published(times=1)
 
 
-def test_a_poison_message_is_put_aside_after_five_attempts(work: Any, queues: Any, penstock_project: Project) -> None:
+def test_a_message_goes_to_the_poison_queue_after_five_attempts(
+    work: Any, queues: Any, penstock_project: Project
+) -> None:
     done = list[str]()
     trigger = QueueTrigger(queues, "work", failing(100, done))
     sent = work.send_message("poison")
@@ -111,12 +113,12 @@ def test_a_function_that_fails_twice_is_called_again_after_its_visibility_timeou
     penstock_project.queue("work").settle()
 
 
-def test_a_message_that_kills_its_workers_is_put_aside_without_another_attempt(
+def test_a_message_that_kills_its_workers_goes_to_the_poison_queue(
     work: Any, queues: Any, penstock_project: Project
 ) -> None:
     work.send_message("deadly")
     for _ in range(5):
-        work.receive_message(visibility_timeout=600)  # and the worker is dead
+        work.receive_message(visibility_timeout=600)  # and the worker dies
         penstock_project.clock.advance(600)
     done = list[str]()
     assert QueueTrigger(queues, "work", done.append).poll() == 1

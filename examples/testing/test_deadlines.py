@@ -1,4 +1,4 @@
-"""Deadlines, backoff, dead letters and retention of Pub/Sub: hours and weeks pass, and nobody waits for them."""
+"""Deadlines, backoff, dead letters and retention of Pub/Sub, over hours and weeks of moved time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BACKOFF = {"minimum_backoff": timedelta(seconds=10), "maximum_backoff": timedelt
 RETRIES = (10, 20, 40, 80, 160, 320, 600, 600)  # seconds
 
 
-def test_another_worker_gets_the_order_when_the_ack_deadline_is_over(shop: Shop, penstock_clock: ProjectClock) -> None:
+def test_another_worker_gets_the_order_after_the_ack_deadline(shop: Shop, penstock_clock: ProjectClock) -> None:
     shop.open(ack_deadline_seconds=60)
     shop.order("one")
     assert shop.pull_texts() == ["one"]
@@ -25,8 +25,8 @@ def test_another_worker_gets_the_order_when_the_ack_deadline_is_over(shop: Shop,
     assert shop.pull_texts() == ["one"]
 
 
-def test_an_acked_order_never_comes_again(shop: Shop, penstock_project: Project) -> None:
-    """Within the deadline a worker that forgets to ack would pass as well: so wait until it is long over."""
+def test_an_acked_order_is_not_redelivered(shop: Shop, penstock_project: Project) -> None:
+    """Wait until long after the deadline, because before it a worker that forgets to ack would pass too."""
     shop.open(ack_deadline_seconds=10)
     order = shop.order("one")
     shop.ack(*shop.pull())
@@ -86,7 +86,9 @@ def test_an_order_is_billed_when_the_bank_opens_again(
     assert biller.billed == ["one"]
 
 
-def test_time_skips_to_the_next_attempt_by_itself(shop: Shop, listener: Listener, penstock_project: Project) -> None:
+def test_the_automatic_clock_skips_to_the_next_attempt(
+    shop: Shop, listener: Listener, penstock_project: Project
+) -> None:
     shop.open(retry_policy=BACKOFF)
     attempts = list[str]()
 
@@ -108,7 +110,7 @@ def dead_letters(shop: Shop, project: Project, attempts: int) -> dict[str, objec
     return {"dead_letter_topic": project.topic("dead"), "max_delivery_attempts": attempts}
 
 
-def test_after_five_attempts_an_order_is_a_dead_letter(shop: Shop, penstock_project: Project) -> None:
+def test_an_order_is_dead_lettered_after_five_attempts(shop: Shop, penstock_project: Project) -> None:
     shop.open(ack_deadline_seconds=10, dead_letter_policy=dead_letters(shop, penstock_project, 5))
     shop.order("bad", shop="north")
     billing = penstock_project.subscription("billing")
@@ -123,7 +125,7 @@ def test_after_five_attempts_an_order_is_a_dead_letter(shop: Shop, penstock_proj
     billing.settle()
 
 
-def test_a_listener_that_always_fails_ends_in_dead_letters_and_the_good_orders_do_not(
+def test_only_orders_that_always_fail_are_dead_lettered(
     shop: Shop, listener: Listener, penstock_project: Project
 ) -> None:
     shop.open(retry_policy=BACKOFF, dead_letter_policy=dead_letters(shop, penstock_project, 5))
@@ -141,7 +143,7 @@ def test_a_listener_that_always_fails_ends_in_dead_letters_and_the_good_orders_d
     billing.never_redelivered(orders[0], orders[2])
 
 
-def test_an_order_that_nobody_takes_is_gone_after_seven_days(shop: Shop, penstock_clock: ProjectClock) -> None:
+def test_an_unacked_order_expires_after_seven_days(shop: Shop, penstock_clock: ProjectClock) -> None:
     shop.open(message_retention_duration=timedelta(days=7))
     shop.order("old")
     penstock_clock.advance(days=6, hours=23, minutes=59)
@@ -150,7 +152,7 @@ def test_an_order_that_nobody_takes_is_gone_after_seven_days(shop: Shop, penstoc
     assert shop.pull_texts() == ["young"]
 
 
-def test_a_subscription_that_nobody_uses_expires(shop: Shop, penstock_clock: ProjectClock) -> None:
+def test_an_unused_subscription_expires(shop: Shop, penstock_clock: ProjectClock) -> None:
     shop.open(expiration_policy={"ttl": timedelta(days=31)})
     penstock_clock.advance(days=30)
     shop.pull()
@@ -161,12 +163,10 @@ def test_a_subscription_that_nobody_uses_expires(shop: Shop, penstock_clock: Pro
         shop.subscriber.get_subscription(subscription=shop.billing)
 
 
-def test_exactly_once_an_ack_that_comes_too_late_is_refused(
-    shop: Shop, listener: Listener, penstock_clock: ProjectClock
-) -> None:
+def test_exactly_once_a_late_ack_is_refused(shop: Shop, listener: Listener, penstock_clock: ProjectClock) -> None:
     shop.open(ack_deadline_seconds=60, enable_exactly_once_delivery=True)
-    penstock_clock.extension_seconds = 0  # the worker hangs: its library extends nothing
-    penstock_clock.patience_seconds = 0  # and nobody waits for it
+    penstock_clock.extension_seconds = 0  # the worker hangs, and its library extends no leases
+    penstock_clock.patience_seconds = 0  # do not wait for it
     listener.start()
     shop.order("once")
     late = listener.next()
@@ -178,7 +178,7 @@ def test_exactly_once_an_ack_that_comes_too_late_is_refused(
     assert again.ack_with_response().result(SECONDS) is AcknowledgeStatus.SUCCESS
 
 
-def test_exactly_once_what_is_acked_stays_acked(shop: Shop, listener: Listener, penstock_project: Project) -> None:
+def test_exactly_once_an_acked_order_stays_acked(shop: Shop, listener: Listener, penstock_project: Project) -> None:
     shop.open(enable_exactly_once_delivery=True)
     listener.start()
     order = shop.order("once")

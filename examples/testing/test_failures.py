@@ -1,4 +1,4 @@
-"""What becomes of the programs when a call fails, an answer is lost, or a message comes twice."""
+"""The programs when a call fails, an answer is lost, or a message is delivered twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.testing import Faults, Project
 AT_ONCE = LinearRetry(backoff=0, random_jitter_range=0)  # by default Azure's client waits 15 seconds and more
 
 
-def test_a_publish_that_is_refused_for_now_is_repeated(
+def test_a_publish_is_retried_after_a_transient_error(
     shop: Shop, penstock_project: Project, penstock_faults: Faults
 ) -> None:
     with penstock_faults.add(door="pubsub", verb="publish", nth=1, error="unavailable") as fault:
@@ -23,16 +23,14 @@ def test_a_publish_that_is_refused_for_now_is_repeated(
     penstock_project.topic("orders").published("one", times=1)
 
 
-def test_a_publish_that_is_forbidden_is_told_to_the_program(
-    shop: Shop, penstock_project: Project, penstock_faults: Faults
-) -> None:
+def test_a_forbidden_publish_raises(shop: Shop, penstock_project: Project, penstock_faults: Faults) -> None:
     penstock_faults.add(door="pubsub", verb="publish", error="permission_denied")
     with pytest.raises(PermissionDenied):
         shop.order("one")
     penstock_project.topic("orders").published(times=0)
 
 
-def test_an_order_whose_answer_was_lost_is_there_twice_and_billed_once(
+def test_an_order_is_published_twice_after_a_lost_answer_and_billed_once(
     shop: Shop, listener: Listener, penstock_project: Project, penstock_faults: Faults
 ) -> None:
     shop.open()
@@ -58,7 +56,7 @@ def test_an_order_that_is_delivered_twice_is_billed_once(
     assert biller.billed == ["one"]
 
 
-def test_a_message_whose_answer_was_lost_is_in_the_queue_twice(
+def test_a_message_is_in_the_queue_twice_after_a_lost_answer(
     penstock_project: Project, penstock_faults: Faults
 ) -> None:
     queues: Any = penstock_project.azure_queue_service(retry_policy=AT_ONCE)

@@ -26,7 +26,7 @@ def send_in_order(project: Project, shop: Shop, key: str, *texts: str) -> None:
 
 
 class Failing:
-    """Nacks an order the first time it comes, and acks everything else."""
+    """A callback that nacks some orders on their first delivery and acks everything else."""
 
     def __init__(self, *texts: bytes) -> None:
         self._left = set(texts)
@@ -41,7 +41,7 @@ class Failing:
             message.ack()
 
 
-def test_after_a_nack_the_orders_of_a_customer_come_in_their_order_again(
+def test_after_a_nack_the_orders_of_a_customer_are_redelivered_in_order(
     shop: Shop, listener: Listener, penstock_project: Project
 ) -> None:
     shop.open(enable_message_ordering=True, retry_policy=MINUTE)
@@ -56,7 +56,7 @@ def test_after_a_nack_the_orders_of_a_customer_come_in_their_order_again(
     assert listener.texts[-2:] == ["1", "2"], "what followed the failed one comes after it"
 
 
-def test_a_customer_whose_order_fails_does_not_hold_up_the_others(
+def test_a_failing_order_does_not_delay_other_customers(
     shop: Shop, listener: Listener, penstock_project: Project
 ) -> None:
     shop.open(enable_message_ordering=True, retry_policy=MINUTE)
@@ -74,7 +74,7 @@ def test_a_customer_whose_order_fails_does_not_hold_up_the_others(
     penstock_project.settle()
 
 
-def test_a_filter_lets_through_what_it_is_about(shop: Shop, penstock_project: Project) -> None:
+def test_a_filter_delivers_only_matching_orders(shop: Shop, penstock_project: Project) -> None:
     shop.open(filter='attributes.kind = "new"')
     shop.order("one", kind="new")
     shop.order("two", kind="old")
@@ -84,7 +84,7 @@ def test_a_filter_lets_through_what_it_is_about(shop: Shop, penstock_project: Pr
     penstock_project.topic("orders").published("two", attributes={"kind": "old"}, times=1)
 
 
-def test_orders_of_the_last_hour_are_billed_anew_after_a_seek(shop: Shop, penstock_clock: ProjectClock) -> None:
+def test_orders_of_the_last_hour_are_billed_again_after_a_seek(shop: Shop, penstock_clock: ProjectClock) -> None:
     shop.open(retain_acked_messages=True)
     shop.order("old")
     penstock_clock.advance(hours=2)
@@ -95,7 +95,7 @@ def test_orders_of_the_last_hour_are_billed_anew_after_a_seek(shop: Shop, pensto
     assert shop.pull_texts() == ["young"]
 
 
-def test_a_snapshot_brings_back_what_was_acked_since_and_ends_after_seven_days(
+def test_a_seek_to_a_snapshot_redelivers_acked_orders_and_the_snapshot_expires(
     shop: Shop, penstock_project: Project
 ) -> None:
     shop.open()
@@ -111,7 +111,7 @@ def test_a_snapshot_brings_back_what_was_acked_since_and_ends_after_seven_days(
 
 
 class Endpoint(ThreadingHTTPServer):
-    """Where orders are pushed to: it refuses as often as it is told."""
+    """A push endpoint that refuses a set number of requests."""
 
     daemon_threads = True
 
@@ -146,9 +146,7 @@ def endpoint() -> Iterator[Endpoint]:
         serving.join(SECONDS)
 
 
-def test_a_push_that_is_refused_is_tried_again_after_its_backoff(
-    shop: Shop, endpoint: Endpoint, penstock_project: Project
-) -> None:
+def test_a_refused_push_is_retried_after_its_backoff(shop: Shop, endpoint: Endpoint, penstock_project: Project) -> None:
     clock, endpoint.refusals = penstock_project.clock, 2
     clock.patience_seconds = 10
     policy = {"minimum_backoff": timedelta(seconds=300), "maximum_backoff": timedelta(seconds=600)}

@@ -1,7 +1,7 @@
 """Penstock: one durable message broker for cloud queue clients, Python programs and Spark.
 
-Only public names live here; where each comes from is an implementation matter. A name is loaded when it is first used:
-whoever needs one of them, or the command line, does not wait for all.
+This module has only public names. Each is loaded on first use, so that importing one of them, or running the command
+line, does not load all.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
+
     from penstock.broker.limits import Limits
     from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
     from penstock.broker.publishing import Once
@@ -63,6 +65,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from penstock.distribution import installed_version
+
+        return installed_version()
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
@@ -75,7 +81,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})
 
 
 __all__ = [

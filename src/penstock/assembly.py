@@ -1,7 +1,7 @@
-"""The composition root: the only file that names concrete parts and puts them together.
+"""The composition root: the only module that creates concrete parts and connects them.
 
-Every other module is handed what it needs. Doors are imported when one is opened: a program that only wants a queue
-pays for none of them.
+Every other module receives its parts. A door is imported when it is opened, so that a program that only needs a queue
+imports no doors.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ if TYPE_CHECKING:
     from penstock.doors.decoding import Decoder
     from penstock.doors.port import Condition, Door, Recovery
     from penstock.engine.port import Queue, SubscriptionMetadata
-    from penstock.faults.faults import Faults
     from penstock.seeding.seeding import Seeding
     from penstock.seeding.source import Source
     from penstock.seeding.topology import Vendors
+    from penstock.services.faults.faults import Faults
+    from penstock.services.moves.registry import Moves
     from penstock.settings import Settings
     from penstock.wire.budget import Budget
 
 log = logging.getLogger("penstock")
 
-SERVER_LIMITS = Limits(queue_max_messages=0, queue_max_bytes=0, refuse_when_full=True)
+SERVER_LIMITS = Limits(queue_messages_max=0, queue_bytes_max=0, refuse_when_full=True)
 
 
 def open_queue(data: str | Path | None = None, *, limits: Limits | None = None, **parts: Any) -> MessageQueue:
-    """A MessageQueue that keeps its messages in the folder `data`, or in memory without one.
+    """Return a MessageQueue that stores messages in the folder `data`, or in memory without one.
 
     >>> with open_queue("./my-data") as queue:
     ...     queue.register_topic("orders")
@@ -59,14 +60,14 @@ def open_journal(data: str | Path | None, **options: Any) -> Journal:
 
 
 def open_log_reader(data: str | Path) -> LogReader:
-    """For another process of a server that has the folder open: its messages, to read only."""
+    """Return a reader of messages for another process, while a server has the folder open."""
     from penstock.journal.sqlite.scanning import LogScanner
 
     return LogScanner(Path(data))
 
 
 def back_up(data: str | Path, folder: str | Path, progress: Callable[[BackupProgress], None]) -> BackupReport:
-    """Of a store that no server has open; one that has is asked: `AsyncMessageQueue.backup`."""
+    """Back up a store that no server has open. A running server backs up with `AsyncMessageQueue.backup`."""
     from penstock.journal.sqlite import backup
 
     return backup.back_up(Path(data), Path(folder), now=time.time_ns(), progress=progress)
@@ -75,14 +76,14 @@ def back_up(data: str | Path, folder: str | Path, progress: Callable[[BackupProg
 def restore(
     folder: str | Path, data: str | Path, progress: Callable[[BackupProgress], None], *, keep_identity: bool = False
 ) -> BackupReport:
-    """Make a store of a backup, in a folder that is new or empty."""
+    """Create a store from a backup, in a folder that is new or empty."""
     from penstock.journal.sqlite import backup
 
     return backup.restore(Path(folder), Path(data), keep_identity=keep_identity, progress=progress)
 
 
 def examine_store(data: str | Path, deep: bool, progress: Callable[[int, int], None]) -> Iterator[Finding]:
-    """What there is to say of a store, in use or not, or of a backup; `progress` is told bytes done and in all."""
+    """Check a store, open or not, or a backup. `progress` is called with the bytes read and the total."""
     from penstock.journal.backup.checking import examine_backup
     from penstock.journal.backup.manifest import is_backup
     from penstock.journal.sqlite import examining
@@ -93,7 +94,7 @@ def examine_store(data: str | Path, deep: bool, progress: Callable[[int, int], N
 
 
 def store_holder(data: str | Path) -> int | None:
-    """The process that has a store open; 0 if it cannot be told which."""
+    """Return the pid of the process that has a store open, 0 if the pid is unknown, None if no process has."""
     from penstock.journal.sqlite import examining
 
     return examining.holder_of(Path(data))
@@ -106,16 +107,17 @@ class Parts(NamedTuple):
     queue: AsyncMessageQueue
     doors: Sequence[Door]
     condition: Condition
-    undo: Callable[[], None]  # for a start that failed: a store that it made is removed when the queue is closed
-    faults: Faults | None = None  # of a server for tests
+    undo: Callable[[], None]  # after a failed start: closing the queue then removes a store that the start created
+    faults: Faults | None = None  # only on a server for tests
 
 
 async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Source | None = None) -> Parts:
-    """The queue of a server, recovered, seeded and running, and its doors, not yet open."""
-    from penstock.doors.google.deadletters import source_attributes
+    """Return the queue of a server, recovered, seeded and running, and its doors, which are not open yet."""
+    from penstock.doors.google import dead_letters
     from penstock.doors.port import Condition
     from penstock.doors.resources import Names, project_of
-    from penstock.faults.faults import Faults
+    from penstock.services.faults.faults import Faults
+    from penstock.services.moves.registry import Moves
     from penstock.wire.budget import Budget
 
     begun = time.perf_counter()
@@ -123,7 +125,7 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     queue = AsyncMessageQueue(
         journal,
         limits=server_limits(settings),
-        describe_source=source_attributes,
+        describe_source=dead_letters.source_attributes,
         sizes=sizes,
         namespace_of=project_of,
     )
@@ -133,7 +135,8 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
     undo = partial(_undo, queue, queue.engine.commits.submitted)
     try:
         faults = Faults(queue.clock.now) if settings.testing else None
-        opening = Opening(settings, queue, condition, Budget(settings.buffer_bytes_max), faults)
+        moves = Moves(queue.at("http"), dead_letters)
+        opening = Opening(settings, queue, condition, Budget(settings.buffer_bytes_max), moves, faults)
         doors = _open_doors(opening)
         if seed is not None:
             await _apply_seed(opening, seed)
@@ -149,29 +152,29 @@ async def open_parts(settings: Settings, sizes: Sizes | None = None, seed: Sourc
 
 
 async def _apply_seed(opening: Opening, seed: Source) -> None:
-    """Before the doors open, so that nobody finds half of it."""
+    """Apply the seed before the doors open, so that clients never see a part of it."""
     from penstock.seeding.topology import SeedError
 
     try:
         plan = await opening.seeding().apply(seed.document)
     except SeedError as error:
-        raise seed.explained(error) from None
-    for each in plan.conflicts:
-        log.warning("seed %s: %s %s was left as it is: %s", seed.label, each.kind, each.name, each.reason)
-    made = sum(each.what == "created" for each in plan.findings)
-    log.info("seed %s: %d made, %s published", seed.label, made, counted(plan.messages, "message"))
+        raise seed.locate_error(error) from None
+    for finding in plan.conflicts:
+        log.warning("seed %s: %s %s was left unchanged: %s", seed.label, finding.kind, finding.name, finding.reason)
+    created = sum(finding.what == "created" for finding in plan.findings)
+    log.info("seed %s: %d created, %s published", seed.label, created, counted(plan.messages, "message"))
 
 
 def _recovery(queue: AsyncMessageQueue, seconds: float) -> Recovery:
     from penstock.doors.port import Recovery
 
-    found = queue.engine.statistics()
-    waiting = sum(each.backlog_messages for each in found.subscriptions)
-    return Recovery(len(found.topics), waiting, round(seconds * 1000))
+    statistics = queue.engine.statistics()
+    backlog = sum(subscription.backlog_messages for subscription in statistics.subscriptions)
+    return Recovery(len(statistics.topics), backlog, round(seconds * 1000))
 
 
 def _undo(queue: AsyncMessageQueue, decisions: int) -> None:
-    """Let closing remove a store that this start made, if nothing was decided since."""
+    """Remove a store that this start created when the queue is closed, unless something was decided since."""
     journal = queue.engine.journal
     if isinstance(journal, Removable) and queue.engine.commits.submitted == decisions:
         journal.remove_if_new()
@@ -183,20 +186,21 @@ class Removable(Protocol):
 
 
 class Opening(NamedTuple):
-    """What there is to open a door with."""
+    """The parts that doors are made from."""
 
     settings: Settings
     queue: AsyncMessageQueue
     condition: Condition
     budget: Budget
+    moves: Moves
     faults: Faults | None = None
 
     def queue_at(self, door: str, codes: Collection[str] = ()) -> Queue:
-        """The queue as a door gets it. `codes`: what its protocol can refuse a call with."""
+        """Return the queue for a door. `codes` are the error codes of its protocol."""
         queue = self.queue.at(door)
         if self.faults is None:
             return queue
-        from penstock.faults.queue import FaultyQueue
+        from penstock.services.faults.queue import FaultyQueue
 
         self.faults.codes[door] = codes
         return cast("Queue", FaultyQueue(queue, self.faults))
@@ -207,7 +211,7 @@ class Opening(NamedTuple):
         return Seeding(self.queue, self.settings.default_project, self._vendors)
 
     def _vendors(self) -> Vendors:
-        """What the doors keep of their own, whether they are open or not."""
+        """Return the readers of vendors' options in seeds, whether their doors are open or not."""
         from penstock.doors.azure.seeds import Seeds as AzureSeeds
         from penstock.seeding.topology import Vendors
 
@@ -216,16 +220,15 @@ class Opening(NamedTuple):
             from penstock.doors.google.seeds import Seeds as GoogleSeeds
         except ModuleNotFoundError:
             return Vendors({"pubsub": None, "azure": AzureSeeds()})
-        endpoints = Endpoints(self.settings.pubsub.push_allow, self.settings.ports())
-        google = GoogleSeeds(endpoints, self.queue.clock.now)
+        google = GoogleSeeds(Endpoints(self.settings.pubsub.push_allow, self.settings.ports()), self.queue.clock.now)
         return Vendors({"pubsub": google, "azure": AzureSeeds()}, google)
 
     def place(self, door: str) -> dict[str, Any]:
         return {"host": self.settings.host, "port": self.settings.port_of(door) or 0}
 
     def common(self, door: str, package: str = "") -> dict[str, Any]:
-        """What every door takes."""
-        from penstock.wire.requestlog import RequestLog
+        """Return the arguments that every door takes."""
+        from penstock.wire.request_log import RequestLog
 
         options = getattr(self.settings, door)
         log = logging.getLogger(f"penstock.doors.{package or door}")
@@ -235,7 +238,7 @@ class Opening(NamedTuple):
 
 
 def _open_doors(opening: Opening) -> list[Door]:
-    """All that have a port; one whose packages are missing stays closed, unless its port was asked for."""
+    """Return the doors that have a port. If packages are missing, a door stays closed, unless its port was set."""
     settings, doors = opening.settings, []
     for name, open_door in DOORS.items():
         if settings.port_of(name) is None:
@@ -245,7 +248,7 @@ def _open_doors(opening: Opening) -> list[Door]:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.startswith("penstock"):
                 raise
-            needed = f"needs {error.name}: pip install 'penstock[{EXTRAS.get(name, name)}]'"
+            needed = f"needs {error.name}: pip install 'penstock-broker[{EXTRAS.get(name, name)}]'"
             if f"{name}_port" in settings.given:
                 raise UnavailableError(f"the {name} door {needed}, or close it with --{name}-port off") from error
             log.warning("the %s door stays closed: it %s", name, needed)
@@ -259,24 +262,22 @@ def server_limits(settings: Settings) -> Limits:
         retention_seconds=settings.retention_seconds,
         retention_bytes=settings.retention_bytes,
         seek_all=settings.pubsub.seek_all,
-        queue_max_messages=settings.queue_messages_max,
-        queue_max_bytes=settings.queue_bytes_max,
+        queue_messages_max=settings.queue_messages_max,
+        queue_bytes_max=settings.queue_bytes_max,
     )
 
 
 def _open_http(opening: Opening) -> Door:
-    from penstock.doors.google import deadletters
+    from penstock.distribution import installed_version
     from penstock.doors.http.admin.calls import About, Context, ShownSetting
-    from penstock.doors.http.admin.live import Live
+    from penstock.doors.http.admin.events import Events
     from penstock.doors.http.server import HttpDoor
-    from penstock.engine.stories import Stories
-    from penstock.engine.traffic import Traffic
-    from penstock.settings import installed_version, shown_settings
+    from penstock.services.services import Services
+    from penstock.settings import shown_settings
 
     settings, condition, version = opening.settings, opening.condition, installed_version()
     queue = opening.queue.at("http")
-    live = Live(queue, Traffic(queue.engine), deadletters)
-    queue.engine.stories = Stories(queue.engine)
+    services = Services(queue, opening.moves)
     data = None if settings.memory else str(Path(settings.data).absolute())
     about = About(queue.clock.now(), data, [ShownSetting(*each) for each in shown_settings(settings)])
     return HttpDoor(
@@ -290,22 +291,23 @@ def _open_http(opening: Opening) -> Door:
             version,
             settings.default_project,
             about,
-            live.samples,
-            live,
+            services,
+            Events(queue, services.samples),
             _push_test(settings),
             settings.backup_folder,
             opening.seeding(),
             _decoder(queue),
             faults=opening.faults,
+            count_decisions=lambda: queue.engine.commits.submitted,
         ),
         **opening.common("http"),
     )
 
 
 def _push_test(settings: Settings) -> Callable[[SubscriptionMetadata], bool]:
-    """Which subscriptions have an endpoint of their own; without the door that sends to it, none has."""
+    """Return a function that tells whether a subscription has a push endpoint."""
     if settings.pubsub.port is not None:
-        with suppress(ImportError):  # the door says what is missing
+        with suppress(ImportError):  # the door reports the missing package
             from penstock.doors.google.subscriptions import is_pushed
 
             return is_pushed
@@ -313,13 +315,13 @@ def _push_test(settings: Settings) -> Callable[[SubscriptionMetadata], bool]:
 
 
 def _decoder(queue: AsyncMessageQueue) -> Decoder:
-    """Of bodies by their schemas, whether the door of Pub/Sub is open or not."""
+    """Return the decoder of bodies with schemas, whether the Pub/Sub door is open or not."""
     try:
-        from penstock.doors.google.decoding import SchemaDecoder
+        from penstock.doors.google.schemas.decoding import SchemaDecoder
     except ModuleNotFoundError as error:
         from penstock.doors.decoding import NoDecoder
 
-        sentence = f"Decoding needs {error.name}: pip install 'penstock[google]'"
+        sentence = f"Decoding needs {error.name}: pip install 'penstock-broker[google]'"
         return NoDecoder(sentence, "googclient_schemaname")
     return SchemaDecoder(queue)
 
@@ -332,11 +334,12 @@ def _open_azure(opening: Opening) -> Door:
     settings = opening.settings
     accounts = place_accounts(read_accounts(settings.azure.accounts), settings.default_project, settings.azure.projects)
     accounts.any_name = settings.azure.any_account
-    return AzureDoor(queue=opening.queue_at("azure", CODES), accounts=accounts, **opening.common("azure"))
+    queue = opening.queue_at("azure", CODES)
+    return AzureDoor(queue=queue, accounts=accounts, moves=opening.moves, **opening.common("azure"))
 
 
 def _open_other_service(name: str, opening: Opening) -> Door:
-    from penstock.doors.azure.other_services import OtherServiceDoor
+    from penstock.emulators.azurite_ports import OtherServiceDoor
 
     return OtherServiceDoor(name, queue=opening.queue, **opening.common("azure") | opening.place(name))
 
@@ -361,15 +364,14 @@ def _open_text(opening: Opening) -> Door:
 
 
 def _open_flight(opening: Opening) -> Door:
-    if not _is_installed("pyarrow"):  # looked for, not imported: only the reader process pays for it
+    if not _is_installed("pyarrow"):  # not imported here, because only the reader process needs it
         raise ModuleNotFoundError(name="pyarrow")
     from penstock.doors.flight.server import FlightDoor
 
     settings = opening.settings
     data = None if settings.memory else settings.data
-    return FlightDoor(
-        queue=opening.queue_at("flight"), project=settings.default_project, data=data, **opening.common("flight")
-    )
+    queue, project = opening.queue_at("flight"), settings.default_project
+    return FlightDoor(queue=queue, project=project, data=data, **opening.common("flight"))
 
 
 def _open_ready(opening: Opening) -> Door:
@@ -381,12 +383,12 @@ def _open_ready(opening: Opening) -> Door:
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ValueError:  # it was made unavailable on purpose
+    except ValueError:  # a module that was disabled in sys.modules
         return False
 
 
-EXTRAS = {"pubsub": "google"}  # where an extra is not named as its door
-# By the name of its port setting; the first opens first and closes last.
+EXTRAS = {"pubsub": "google"}  # doors whose extra has another name
+# Doors by the name of their port setting. The first opens first and closes last.
 DOORS: dict[str, Callable[[Opening], Door]] = {
     "http": _open_http,
     "pubsub": _open_google,
@@ -395,5 +397,5 @@ DOORS: dict[str, Callable[[Opening], Door]] = {
     "flight": _open_flight,
     "azure_blob": partial(_open_other_service, "azure_blob"),
     "azure_table": partial(_open_other_service, "azure_table"),
-    "ready": _open_ready,  # last, for it says that the others answer
+    "ready": _open_ready,  # last, because it shows that the others are open
 }

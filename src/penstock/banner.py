@@ -1,16 +1,17 @@
-"""What a person reads after starting the server: plain enough for a pipe, and for a terminal of 80 columns."""
+"""The banner that is printed when the server is ready, for pipes and terminals of 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock.distribution import installed_version
 from penstock.doors.port import Condition, Door, Recovery
-from penstock.settings import Settings, installed_version
+from penstock.settings import Settings
 from penstock.wording import counted
 
 COLUMNS = 80
-_EXPORT = "export "  # a hint to paste into a shell: on a line of its own, which a terminal may fold but not cut
+_EXPORT = "export "  # a hint to paste into a shell, on a line of its own that is never cut
 
 
 def banner(settings: Settings, doors: Sequence[Door], condition: Condition) -> str:
@@ -29,19 +30,19 @@ def banner(settings: Settings, doors: Sequence[Door], condition: Condition) -> s
     return "\n".join([*lines, *([""] if exports else []), *exports, "", "Ready. Ctrl-C stops.", ""])
 
 
-def recovery_sentence(found: Recovery) -> str:
-    topics, messages = counted(found.topics, "topic"), counted(found.messages, "message")
-    return f"{topics}, {messages} waiting, recovered in {found.milliseconds:,} ms"
+def recovery_sentence(recovery: Recovery) -> str:
+    topics, messages = counted(recovery.topics, "topic"), counted(recovery.messages, "unacked message")
+    return f"{topics}, {messages}, recovered in {recovery.milliseconds:,} ms"
 
 
 def _store(settings: Settings, recovered: Recovery) -> list[str]:
     if settings.memory:
-        return ["memory only: a restart forgets everything"]
+        return ["memory only: a restart loses all messages"]
     return [str(Path(settings.data).absolute()), recovery_sentence(recovered)]
 
 
 def _folded(door: Door) -> list[str]:
-    """The address with what there is to know beside it, or below it if that is too long."""
+    """Return the address of a door with its hints beside it, or below it if they are too long."""
     lines = [door.address]
     for hint in (hint for hint in door.hints if not hint.startswith(_EXPORT)):
         before = lines.pop() if lines == [door.address] else ""

@@ -9,7 +9,7 @@ _PART = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(ms|s|m|h|d|w)", re.ASCII)
 
 
 def seconds_in(text: str) -> float | None:
-    """None where it is no duration with units."""
+    """Return the seconds of a duration with units, or None if the text is not a duration."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None

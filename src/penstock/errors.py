@@ -2,7 +2,7 @@
 
     PenstockError
     ├── InvalidArgumentError      the request itself is wrong; repeating it cannot help
-    ├── NotFoundError             the named topic, subscription, snapshot or document is not there
+    ├── NotFoundError             the named topic, subscription, snapshot or document does not exist
     ├── AlreadyExistsError        the name is taken
     ├── PermissionDeniedError     the caller may not do this
     ├── FailedPreconditionError   right request, wrong state (detached, fenced, still in use)
@@ -12,8 +12,8 @@
     ├── DamagedStoreError         the store on disk contradicts itself; nothing was changed
     └── InternalError             a failure of the store that stops the broker
 
-Each class carries the number its users know it by (`code`); how a class looks on a wire is each door's own table.
-Expected outcomes (nothing to pull, an old receipt among many) are values, not errors.
+`code` is the gRPC status code of a class. Each door has its own table from classes to the errors of its protocol.
+Expected outcomes (no message to pull, an old receipt among many) are values, not errors.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import traceback
 from pathlib import Path
 from typing import ClassVar
 
-_PLACES = 6  # of an unexpected exception, in a log line
+_PLACES = 6  # stack frames of an unexpected exception in a log line
 
 
 class PenstockError(Exception):
     """Something went wrong in Penstock."""
 
     code: ClassVar[int] = 2
-    retry_after_seconds: float | None = None  # when to try again; a door says so where its protocol can
-    protocol_code: str = ""  # a code of the caller's protocol, in place of the one in its door's table
+    retry_after_seconds: float | None = None  # when to try again, for protocols that can say so
+    protocol_code: str = ""  # a code of the caller's protocol, instead of the code in the table of its door
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())
@@ -44,6 +44,10 @@ class InvalidArgumentError(PenstockError):
     """The request is not valid."""
 
     code = 3
+
+
+class OtherMessagesError(InvalidArgumentError):
+    """A publish repeats the publish-once key of another publish, and has other messages."""
 
 
 class NotFoundError(PenstockError):
@@ -99,9 +103,10 @@ class DamagedStoreError(PenstockError):
 
 
 def where(error: BaseException) -> str:
-    """`KeyError at codec.py:12 in decode < server.py:80 in answer`, innermost first, for a log line about a bug.
+    """Return the places of a bug, innermost first, for a log line.
 
-    Never the text of the error, which may repeat a body, a key or a signature; that is for the debug level only.
+    For example `KeyError at codec.py:12 in decode < server.py:80 in answer`. The text of the
+    error is left out, because it may contain a body, a key or a signature. Log it at debug level only.
     """
     frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
     places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in reversed(frames)]

@@ -1,8 +1,9 @@
-"""What a setting is: a field of a frozen dataclass whose type says how its value is read.
+"""Settings: fields of frozen dataclasses, with types that know how values are read.
 
     port: Port = setting(8090, "Health and metrics.")
 
-A value comes as text (flags, environment) or typed (files). A reader's ValueError says what was expected.
+A value is text (from flags and the environment) or typed (from files). The ValueError of a reader names the expected
+value.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ T = TypeVar("T")
 
 
 class Kind(NamedTuple):
-    metavar: str  # what stands for the value in help and tables, with its unit
+    metavar: str  # placeholder of the value in help and tables, with the unit
     read: Callable[[object], Any]
     choices: tuple[str, ...] = ()
 
 
-def setting(default: T, help: str, *, secret: bool = False, name: str = "") -> T:  # noqa: A002 - as in typer
-    """A field that is a setting. A `secret` is never shown; `name` replaces section_field as the flat name."""
+def setting(default: T, help: str, *, secret: bool = False, name: str = "") -> T:  # noqa: A002 - as in click
+    """Return a field that is a setting. A `secret` is never shown. `name` replaces section_field as the flat name."""
     made: T = field(default=default, repr=not secret, metadata={"help": help, "secret": secret, "name": name})
     return made
 
@@ -34,7 +35,7 @@ def one_of(*choices: str) -> Kind:
             raise ValueError(f"one of {', '.join(choices)}")
         return word
 
-    return Kind("NAME", read, choices)
+    return Kind("|".join(choices), read, choices)
 
 
 def _whole(value: object, expected: str = "a whole number, 0 or more") -> int:
@@ -108,17 +109,19 @@ def _networks(value: object) -> tuple[str, ...]:
         raise ValueError("a list of networks such as 127.0.0.0/8") from None
 
 
-Text: TypeAlias = Annotated[str, Kind("TEXT", _text)]
-Project: TypeAlias = Annotated[str, Kind("NAME", _project)]
+Host: TypeAlias = Annotated[str, Kind("HOST", _text)]
+Project: TypeAlias = Annotated[str, Kind("PROJECT", _project)]
 Folder: TypeAlias = Annotated[str, Kind("DIR", _text)]
 OptionalFolder: TypeAlias = Annotated[str | None, Kind("DIR", _text)]
 File: TypeAlias = Annotated[str | None, Kind("FILE", _text)]
 Accounts: TypeAlias = Annotated[str | None, Kind("ACCOUNTS", _text)]
-Names: TypeAlias = Annotated[tuple[str, ...], Kind("NAME", _names)]
+Hosts: TypeAlias = Annotated[tuple[str, ...], Kind("HOST", _names)]
+Origins: TypeAlias = Annotated[tuple[str, ...], Kind("ORIGIN", _names)]
+Tokens: TypeAlias = Annotated[tuple[str, ...], Kind("TOKEN", _names)]
 Projects: TypeAlias = Annotated[tuple[str, ...], Kind("ACCOUNT=PROJECT", _projects)]
 Networks: TypeAlias = Annotated[tuple[str, ...], Kind("NETWORK", _networks)]
 Switch: TypeAlias = Annotated[bool, Kind("true|false", _switch)]
-Port: TypeAlias = Annotated[int | None, Kind("PORT|off", _port)]  # 0: any free one; None: the door stays closed
-Count: TypeAlias = Annotated[int, Kind("COUNT", _whole)]
+Port: TypeAlias = Annotated[int | None, Kind("PORT|off", _port)]  # 0: any free port; None: closed
+Count: TypeAlias = Annotated[int, Kind("N", _whole)]
 Bytes: TypeAlias = Annotated[int, Kind("BYTES", _whole)]
 Seconds: TypeAlias = Annotated[float, Kind("SECONDS", _seconds)]

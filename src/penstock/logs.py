@@ -1,4 +1,4 @@
-"""Log lines of the process: the loggers are the standard library's, and are made visible only here."""
+"""Log lines of the process, from the loggers of the standard library."""
 
 from __future__ import annotations
 
@@ -8,23 +8,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
-from penstock.wire.requestlog import LOGGER, RequestLine
+from penstock.terminal import safe_text
+from penstock.wire.request_log import LOGGER, RequestLine
 
 if TYPE_CHECKING:
     from penstock.settings import Settings
-
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    ord("\t"): "\\t",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
-
-
-def escape_controls(text: str) -> str:
-    """One line, whatever the text: a peer cannot add lines to a log, nor colours to a terminal."""
-    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 class TextLines(logging.Formatter):
@@ -33,7 +21,7 @@ class TextLines(logging.Formatter):
         self.converter = time.gmtime
 
     def format(self, record: logging.LogRecord) -> str:
-        return escape_controls(super().format(record))
+        return safe_text(super().format(record))
 
 
 class JsonLines(logging.Formatter):
@@ -54,20 +42,20 @@ class JsonLines(logging.Formatter):
 
 
 def set_up_logging(settings: Settings, stream: TextIO | None = None) -> None:
-    """Log lines of the whole process go to standard error; standard output belongs to the banner."""
+    """Write all log lines to standard error. Standard output is for the banner."""
     lines = logging.StreamHandler(stream or sys.stderr)
     lines.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [lines]
     root.setLevel(settings.log_level.upper())
-    if settings.log_requests:  # whoever asks for them gets them at every level
+    if settings.log_requests:  # independent of log_level
         logging.getLogger(LOGGER).setLevel(logging.INFO)
 
 
 def also_log_to(path: str) -> None:
-    """Every line down to debug, and of every request, goes to a file as well; standard error has what it had.
+    """Write all log lines, down to debug and with every request, to a file as well.
 
-    OSError if it cannot be.
+    Standard error keeps its level. Raise OSError if the file cannot be written.
     """
     file = logging.FileHandler(path, encoding="utf-8")
     file.setFormatter(TextLines())

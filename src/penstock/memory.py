@@ -1,7 +1,7 @@
-"""Memory of the process: freed memory goes back to the system when the server is quiet; cycles are looked for rarely.
+"""Memory of the process: a quiet server returns freed memory to the system, and the cycle collector runs rarely.
 
-The C library keeps freed memory for its next use: after a run of many clients that was a third of the process. Nothing
-is given back while there is work, because giving memory back costs time, and so does getting it again.
+The C library keeps freed memory for later use. After a run with many clients that was a third of the process. Memory is
+not returned while there is work, because returning it and getting it again takes time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ COLLECT_AFTER = (50_000, 20, 100)  # new objects before the cyclic collector loo
 
 
 def calm_collector() -> None:
-    """Let the cyclic collector look rarely: what passes through a broker holds no cycles, its counts free it."""
+    """Run the cyclic collector rarely: messages and requests have no cycles, and reference counts free them."""
     gc.set_threshold(*COLLECT_AFTER)
 
 
 class Trimming:
-    """Says when to give memory back."""
+    """The rule that decides when to return memory."""
 
     def __init__(self, cpu_seconds: float, resident_bytes: int = 0) -> None:
         self._before = cpu_seconds
@@ -48,7 +48,7 @@ class Trimming:
         return self._worked >= WORK_SECONDS or resident_bytes - self._floor >= GROWN_BYTES
 
     def gave(self, resident_bytes: int = 0) -> None:
-        """Begin again from what is resident after memory was given back."""
+        """Start again from the resident memory after memory was returned."""
         self._worked, self._floor = 0.0, resident_bytes
 
 
@@ -74,7 +74,7 @@ def resident_bytes() -> int:
 
 
 def _trim() -> Callable[[int], int] | None:
-    """Only glibc has it; it is called without Python's lock."""
+    """Return malloc_trim, which only glibc has. ctypes calls it without Python's lock."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):

@@ -1,10 +1,10 @@
-"""The life of a server process: open the parts, open the doors, say so, wait, and close everything in order.
+"""The server process: it opens the store and the doors, waits for a signal, and closes everything in order.
 
     open the parts -> start the doors -> banner and ready file -> wait for a signal or a journal failure
     -> no longer ready -> stop the doors -> close the queue
 
-Whatever goes wrong ends in one sentence and an exit code (1 operational, 3 the journal failed), nothing that was
-opened stays open, and a start that fails leaves nothing behind.
+Every failure ends with one sentence and an exit code (1 operational, 3 the journal failed). Everything that was opened
+is closed, and a failed start leaves no files behind.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from penstock.banner import banner, recovery_sentence
 from penstock.doors.port import OPEN, STARTING, STOPPING, Door, join_address
 from penstock.errors import PenstockError, where
-from penstock.logs import escape_controls
 from penstock.memory import calm_collector, trim_when_quiet
 from penstock.seeding.topology import SeedError
 from penstock.settings import SETTINGS, Settings
+from penstock.terminal import safe_text
 from penstock.wire.hosts import is_loopback
 from penstock.wire.probe import is_penstock, listens
 
@@ -46,7 +46,7 @@ OpenParts: TypeAlias = "Callable[[Settings], Parts | Awaitable[Parts]]"
 
 
 class ServeError(Exception):
-    """The server cannot go on; the text is the one sentence the operator sees."""
+    """The server cannot continue. The text is the sentence that the operator sees."""
 
     def __init__(self, sentence: str, code: int = EXIT_OPERATIONAL) -> None:
         super().__init__(sentence)
@@ -62,11 +62,11 @@ def run(
     flags: Mapping[str, str] | None = None,
     announce: Callable[[Mapping[str, str]], None] = lambda _: None,
 ) -> int:
-    """Serve until a signal or a failure; the exit code. The caller has set up logging.
+    """Run until a signal or a failure, and return the exit code. The caller has set up logging.
 
-    `flags`: what settings are called on this command line, where that is not their own flag; "" for a ready file that
-    the command chose itself, where the last server to start is the one it names. `announce` is told the
-    address of every door once they all answer.
+    `flags` maps settings to the flags of this command line, if they have other names. "" for the ready file means that
+    the command chose the file, and that a new server may replace it. `announce` is called with the address of every
+    door when the server is ready.
     """
     server = Server(settings, open_parts, out=out or sys.stdout, flags=flags, announce=announce)
     calm_collector()
@@ -76,7 +76,7 @@ def run(
         log.info("stopped")
         return code
     except ServeError as error:
-        print(f"penstock: {escape_controls(str(error))}", file=err or sys.stderr)
+        print(f"penstock: {safe_text(str(error))}", file=err or sys.stderr)
         return error.code
 
 
@@ -96,7 +96,7 @@ class Server:
         self._out = out
         self._exit_now = exit_now
         self._tell = announce
-        self._flags = {name: each.flag for name, each in SETTINGS.items()} | dict(flags or {})
+        self._flags = {name: setting.flag for name, setting in SETTINGS.items()} | dict(flags or {})
         self._wrote_ready_file = False
         self._stop = asyncio.Event()
 
@@ -105,7 +105,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
                 loop.add_signal_handler(number, self.signalled, number)
-        await self._look_at_ready_file()
+        await self._check_ready_file()
         parts = await self._open()
         started: list[Door] = []
         failed = False
@@ -116,7 +116,7 @@ class Server:
                 await self._start(door)
                 started.append(door)
                 parts.condition.doors[door.name] = OPEN
-            gc.freeze()  # what is there now stays: no need to walk through it again and again
+            gc.freeze()  # the garbage collector need not check these objects again
             self._announce(parts)
             return await self._wait(parts)
         except ServeError:
@@ -126,7 +126,7 @@ class Server:
             await self._close(parts, started, undo=failed)
 
     def signalled(self, number: int) -> None:
-        """The first signal drains, the second leaves at once: what was accepted is in the journal either way."""
+        """Stop in order after the first signal, and at once after the second. Accepted messages are durable anyway."""
         if self._stop.is_set():
             self._remove_ready_file()
             self._exit_now(128 + number)
@@ -147,17 +147,17 @@ class Server:
         try:
             await door.start()
         except PenstockError as error:
-            raise ServeError(f"cannot open the {door.name} door: {error.message}") from error
+            raise ServeError(f"cannot open {door.name}: {error.message}") from error
         except OSError as error:
-            raise ServeError(f"cannot open the {door.name} door: {await self._obstacle(door.name, error)}") from error
+            raise ServeError(f"cannot open {door.name}: {await self._obstacle(door.name, error)}") from error
 
     async def _obstacle(self, door: str, error: OSError) -> str:
-        """What keeps a door from its port, and which flag is about it."""
+        """Return why a door cannot listen on its port, and the flag that changes it."""
         host, port = self._settings.host, self._settings.port_of(door) or 0
         place, flag = join_address(host, port), self._flags[f"{door}_port"]
         if error.errno == errno.EADDRINUSE:
             holder = "another Penstock" if await is_penstock(door, host, port) else "another program"
-            return f"{holder} listens on {place}; choose another port with {flag} (0: any free one)"
+            return f"{holder} listens on {place}; choose another port with {flag} (0 means any free port)"
         at_fault = flag if error.errno == errno.EACCES else self._flags["host"]
         return f"{place}: {_reason(error)}; choose another with {at_fault}"
 
@@ -168,11 +168,11 @@ class Server:
         if not self._settings.memory:
             log.info("%s", recovery_sentence(parts.condition.recovered))
         self._write_ready_file(doors)
-        with suppress(OSError):  # standard output may be closed; that is no reason to stop
+        with suppress(OSError):  # standard output may be closed
             self._tell({door.name: door.address for door in doors})
             self._out.write(banner(self._settings, doors, parts.condition))
             self._out.flush()
-        log.info("ready: %s", ", ".join(f"{door.name} {door.address}" for door in doors) or "no door is open")
+        log.info("ready: %s", ", ".join(f"{door.name} {door.address}" for door in doors) or "no port is open")
 
     async def _wait(self, parts: Parts) -> int:
         stop: asyncio.Future[Any] = asyncio.ensure_future(self._stop.wait())
@@ -187,7 +187,7 @@ class Server:
             log.info("stopping")
             return 0
         parts.condition.failed = True
-        log.critical("the journal failed, nothing more is accepted: %s", failed.result())
+        log.critical("the journal failed, and the server stops: %s", failed.result())
         return EXIT_JOURNAL_FAILED
 
     async def _close(self, parts: Parts, started: Sequence[Door], *, undo: bool) -> None:
@@ -197,19 +197,19 @@ class Server:
         self._remove_ready_file()
         until = time.monotonic() + self._settings.grace_seconds
         stops = [asyncio.ensure_future(self._stop_door(door, until)) for door in started[1:]]
-        await asyncio.sleep(0)  # every door has told its clients
+        await asyncio.sleep(0)  # lets every door tell its clients
         parts.queue.stop_waiting()
         if parts.faults is not None:
-            parts.faults.clear()  # whom one of them holds goes on
+            parts.faults.clear()  # releases held calls
         await asyncio.gather(*stops)
         for door in started[:1]:
             await self._stop_door(door, until)
-        if undo:  # only now: until they were closed, doors that did open may have taken something
+        if undo:  # after closing the doors, because open doors may have accepted messages
             parts.undo()
         await _logged(parts.queue.close(), "closing the queue")
 
     async def _stop_door(self, door: Door, until: float) -> None:
-        await _logged(door.stop(max(0.0, until - time.monotonic())), f"closing the {door.name} door")
+        await _logged(door.stop(max(0.0, until - time.monotonic())), f"closing {door.name}")
 
     def _write_ready_file(self, doors: Sequence[Door]) -> None:
         if self._settings.ready_file is None:
@@ -227,23 +227,24 @@ class Server:
                 temporary.unlink(missing_ok=True)
             raise ServeError(f"cannot write the ready file {path}: {_reason(error)}") from error
 
-    async def _look_at_ready_file(self) -> None:
-        """That of a killed server goes: whoever waits for the file must not find the addresses of then.
+    async def _check_ready_file(self) -> None:
+        """Remove the ready file of a killed server, and refuse to replace the file of a running server.
 
-        That of a running one stays, and keeps us from starting: its clients would be sent here.
+        A program that waits for the file must not find old addresses, and clients of the other server must not be sent
+        to this one.
         """
         path = self._settings.ready_file
         pid, addresses = _read_ready_file(path)
-        if path is None or pid is None:  # not there, or not written by a server
+        if path is None or pid is None:  # missing, or not written by a server
             return
-        if pid == os.getpid() or not _lives(pid):  # in a container every server has the same number
+        if pid == os.getpid() or not _is_running(pid):  # in a container every server has the same pid
             _remove(path)
             return
         flag = self._flags["ready_file"]
-        for address in addresses if flag else ():  # the number may have gone to another program since
+        for address in addresses if flag else ():  # another program may have the pid now
             if await listens(address):
                 raise ServeError(
-                    f"the ready file {path} is that of a server that runs (process {pid}); choose another with {flag}"
+                    f"the ready file {path} belongs to a running server (process {pid}); choose another with {flag}"
                 )
 
     def _remove_ready_file(self) -> None:
@@ -253,15 +254,15 @@ class Server:
 
 
 def _exposure(host: str, doors: Sequence[Door]) -> str:
-    """Who may use a server that others can reach."""
+    """Return a warning about the clients of a server that other machines can reach."""
     unguarded = [door.name for door in doors if not door.guarded]
     if not unguarded:
-        return f"listening on {host}: every door asks for credentials"
-    return f"listening on {host}: whoever reaches it may use these doors without credentials: {', '.join(unguarded)}"
+        return f"listening on {host}: every port requires authentication"
+    return f"listening on {host}: these ports need no authentication: {', '.join(unguarded)}"
 
 
 async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
-    """One step of closing: a failure is logged and does not keep the others from closing."""
+    """Run one step of closing. Log a failure, so that the next steps run."""
     try:
         await step
     except PenstockError as error:
@@ -271,7 +272,7 @@ async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
 
 
 def _read_ready_file(path: str | None) -> tuple[int | None, list[str]]:
-    """Which process wrote it, and where its doors are; nothing where there is none."""
+    """Return the pid and the addresses in a ready file. None means that there is no valid file."""
     with suppress(OSError, ValueError, AttributeError):
         content = json.loads(Path(path or "").read_bytes())
         pid = content.pop("pid", None)
@@ -285,18 +286,18 @@ def _remove(path: str) -> None:
         Path(path).unlink(missing_ok=True)
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is somebody else's
+    except OSError:  # a process of another user
         return True
     return True
 
 
 def _reason(error: OSError) -> str:
-    """The system's own words. asyncio puts its own, longer ones in front of them."""
+    """Return the system's message, without the longer text that asyncio puts before it."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 

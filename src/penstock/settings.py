@@ -1,11 +1,11 @@
-"""Every setting of the server, in one frozen record, and where its values come from.
+"""All settings of the server in one frozen record, and the sources of their values.
 
     flags  >  environment (PENSTOCK_HTTP_PORT=...)  >  TOML file (http_port = ..., or port = ... in [http])  >  defaults
 
-A secret may also be in a file that a variable names: PENSTOCK_HTTP_TOKENS_FILE=/run/secrets/tokens.
+A secret may also be in a file, named by a variable: PENSTOCK_HTTP_TOKENS_FILE=/run/secrets/tokens.
 
-A setting is one field, and everything else follows from it: its names, its default, its help and its line in
-docs/settings.md. A wrong value is refused with one sentence that names it as the user spelled it.
+A setting is one field. Its names, default, help and line in docs/settings.md are made from the field. An invalid value
+is refused with one sentence that names the setting as the user wrote it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from penstock.fields import (
     Count,
     File,
     Folder,
+    Host,
     Kind,
     OptionalFolder,
     Port,
     Project,
     Seconds,
     Switch,
-    Text,
     one_of,
     setting,
 )
 
 PREFIX = "PENSTOCK_"
-FILE = "_FILE"  # after the variable of a secret: where the secret is
-# Variables of ours that are no settings of the server: where its settings file is, and what its clients read.
+FILE = "_FILE"  # the suffix of a variable that names a file with a secret
+# Variables that are not settings of the server: the path of its settings file, and variables of its clients.
 OTHER_VARIABLES = frozenset(
     f"{PREFIX}{name}"
     for name in (
@@ -48,8 +48,8 @@ OTHER_VARIABLES = frozenset(
         *("TEXT_ADDRESS", "FLIGHT_ADDRESS"),
     )
 )
-# Kubernetes gives every container the addresses of services as variables; those of a service named penstock, or
-# penstock-http, begin as ours do.
+# Kubernetes sets variables with the addresses of services in every container. Variables of a service named penstock, or
+# penstock-http, begin with the prefix of our variables.
 _SERVICE_LINK = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)")
 _LINK_VALUES = ("tcp://", "udp://", "sctp://")
 MIB = 1 << 20
@@ -57,49 +57,61 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    host: Text = setting("127.0.0.1", "Address to listen on.")
-    data: Folder = setting("./penstock-data", "Folder of the store.")
-    memory: Switch = setting(False, "Keep everything in memory only; data is then not used.")
-    accept_loss: Switch = setting(False, "Open a store that lost its last commits, without them.")
+    host: Host = setting("127.0.0.1", "Address to listen on. 0.0.0.0 means all IPv4 addresses.")
+    data: Folder = setting("./penstock-data", "Folder of the store. It is created if it does not exist.")
+    memory: Switch = setting(False, "Keep messages in memory only. A restart loses them.")
+    accept_loss: Switch = setting(False, "Start even if the store has lost its last commits. Their messages are gone.")
     backup_folder: OptionalFolder = setting(
-        None, "Backups are written below it; without it, callers on this machine name any folder."
+        None,
+        "Folder for backups. Default: clients on this machine may name any folder.",
     )
-    ready_file: File = setting(None, "Write pid and addresses here, as JSON, once every door answers.")
+    ready_file: File = setting(None, "Write the pid and all addresses to this file, as JSON, when the server is ready.")
     ready_port: Port = setting(
-        None, "Opens once every door answers, for scripts that wait for it; nothing is said there."
+        None, "Port that opens when the server is ready, for scripts that wait for an open port. It serves nothing."
     )
     seed: File = setting(
         None,
-        "File of topics, subscriptions, queues and messages to begin with; env: variables such as PUBSUB_PROJECT1; "
-        "auto: /etc/penstock/seed.toml or such variables, whichever is there.",
+        "Create the topics, subscriptions, queues and messages of this file at the start. env reads variables such as "
+        "PUBSUB_PROJECT1 instead. auto reads /etc/penstock/seed.toml or such variables, if they exist.",
     )
-    default_project: Project = setting("penstock", "Where clients that name no project have their queues.")
-    retention_seconds: Seconds = setting(86400, "Every topic keeps acked messages so long; 0: not at all.")
-    retention_bytes: Bytes = setting(0, "At most so many bytes of them per topic; 0: no cap.")
-    queue_messages_max: Count = setting(0, "Refuse publishes beyond so many waiting per subscription; 0: no limit.")
-    queue_bytes_max: Bytes = setting(0, "Refuse publishes beyond so many waiting per subscription; 0: no limit.")
+    default_project: Project = setting("penstock", "Project of clients that do not name a project.")
+    retention_seconds: Seconds = setting(
+        86400, "Time for which topics keep acked messages, for seeks and Spark. 0 means not at all."
+    )
+    retention_bytes: Bytes = setting(0, "Maximum size of the acked messages that a topic keeps. 0 means no limit.")
+    queue_messages_max: Count = setting(
+        0, "Refuse publishes while a subscription has this many unacked messages. 0 means no limit."
+    )
+    queue_bytes_max: Bytes = setting(
+        0, "Refuse publishes while a subscription has this many bytes of unacked messages. 0 means no limit."
+    )
     buffer_bytes_max: Bytes = setting(
-        256 << 20, "Requests being read and answers not taken, all doors together; 0: no limit."
+        256 << 20,
+        "Memory for requests that are being read and answers that are being sent, of all clients. 0 means no limit.",
     )
     log_level: Annotated[str, one_of("debug", "info", "warning", "error")] = setting(
-        "info", "The least serious level that is logged."
+        "info", "Lowest level of log messages."
     )
-    log_format: Annotated[str, one_of("text", "json")] = setting("text", "json gives one object a line.")
-    log_requests: Switch = setting(False, "Log every request: door, verb, resource, result, microseconds.")
+    log_format: Annotated[str, one_of("text", "json")] = setting(
+        "text", "Format of log lines. json means one JSON object per line."
+    )
+    log_requests: Switch = setting(False, "Log every request: protocol, verb, resource, result, microseconds.")
     testing: Switch = setting(
-        False, "For tests: the admin API can set time and faults. Never for a server whose data matters."
+        False, "Let the admin API move time and inject faults. For tests only, never with messages that matter."
     )
-    grace_seconds: Seconds = setting(10, "To finish requests when stopping.")
-    # The doors, each by the name of its section.
+    grace_seconds: Seconds = setting(10, "Time for running requests to finish when the server stops.")
+    # The doors, by the names of their sections.
     pubsub: GoogleOptions = field(default_factory=GoogleOptions)
     azure: AzureOptions = field(default_factory=AzureOptions)
     text: TextOptions = field(default_factory=TextOptions)
     flight: FlightOptions = field(default_factory=FlightOptions)
     http: HttpOptions = field(default_factory=HttpOptions)
-    given: frozenset[str] = field(default=frozenset(), compare=False)  # names of settings that somebody set
+    given: frozenset[str] = field(
+        default=frozenset(), compare=False
+    )  # names of the settings that were set by a flag, a variable or the file
 
     def port_of(self, door: str) -> int | None:
-        """The port a door was given, by the door's name."""
+        """Return the port setting of a door."""
         each = SETTINGS.get(f"{door}_port")
         if each is None:
             return None
@@ -107,7 +119,7 @@ class Settings:
         return port
 
     def ports(self) -> list[int]:
-        """All that were given."""
+        """Return all ports that are set."""
         return [port for door in PORTS if (port := self.port_of(door))]
 
 
@@ -128,7 +140,7 @@ class Setting(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """A list has one flag per name, in the singular; a switch that is on has one that puts it off."""
+        """The flag. Lists have a flag in the singular, switches that are on have a flag --no-NAME."""
         name = self.name.removesuffix("s") if self.many else self.name
         return ("--no-" if self.default is True else "--") + name.replace("_", "-")
 
@@ -138,7 +150,7 @@ class Setting(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The default as one would write it; empty for none."""
+        """The default as a user would write it, or "" if there is none."""
         if isinstance(self.default, bool):
             return str(self.default).lower()
         if self.kind.metavar == "BYTES" and self.default >= MIB:
@@ -147,8 +159,7 @@ class Setting(NamedTuple):
 
     @property
     def sentences(self) -> str:
-        choices = f" One of {', '.join(self.kind.choices)}." if self.kind.choices else ""
-        return f"{self.help}{choices}{' Repeat for more.' if self.many else ''}"
+        return f"{self.help}{' Can be repeated.' if self.many else ''}"
 
 
 def _declared(record: type, section: str = "") -> Iterator[Setting]:
@@ -165,7 +176,7 @@ def _declared(record: type, section: str = "") -> Iterator[Setting]:
 
 SETTINGS = {each.name: each for each in _declared(Settings)}
 DOORS = tuple(dict.fromkeys(each.section for each in SETTINGS.values() if each.section))
-PORTS = tuple(name.removesuffix("_port") for name in SETTINGS if name.endswith("_port"))  # of doors, and further ones
+PORTS = tuple(name.removesuffix("_port") for name in SETTINGS if name.endswith("_port"))  # of doors and others
 
 
 def load_settings(
@@ -175,9 +186,9 @@ def load_settings(
     config: Mapping[str, object] | None = None,
     named: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings in force. A flag that is None was not given. InvalidArgumentError names what is wrong.
+    """Return the settings from all sources. A flag that is None was not given.
 
-    `named`: what flags are called by the user, where that is not their own name.
+    `named` maps settings to flags that the user knows by another name, for error messages.
     """
     values: dict[str, Any] = {}
     for source in (_in_file(config or {}), _in_environment(environment), _in_flags(flags, named or {})):
@@ -192,14 +203,18 @@ def load_settings(
     for door in PORTS:
         port = settings.port_of(door)
         if port and port in taken:
-            raise InvalidArgumentError(f"{taken[port]} and {door}_port are both {port}; two doors need two ports")
+            raise InvalidArgumentError(
+                f"{taken[port]} and {door}_port are both {port}, but every port can be used only once"
+            )
         taken[port or 0] = f"{door}_port"
     return settings
 
 
 def stray_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each variable that begins as ours do and means nothing: it is named, and no reason not to start,
-    because others may put such variables into an environment."""
+    """Yield a warning for each variable with our prefix that is not a setting.
+
+    Such a variable does not prevent the start, because other programs may set it.
+    """
     known = {each.variable for each in SETTINGS.values()}
     known |= {each.variable + FILE for each in SETTINGS.values() if each.secret}
     for name, value in sorted(environment.items()):
@@ -221,7 +236,7 @@ def _nearest(name: str) -> Setting | None:
 
 
 def read_config(path: str) -> dict[str, object]:
-    """The content of a settings file."""
+    """Return the content of a settings file."""
     import tomllib
 
     try:
@@ -230,12 +245,14 @@ def read_config(path: str) -> dict[str, object]:
         raise InvalidArgumentError(f"cannot read the settings file {path}: {error.strerror}") from error
     except ValueError as error:  # not TOML, or not even text
         raise InvalidArgumentError(f"the settings file {path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise InvalidArgumentError(f"the settings file {path} is not valid TOML: it is nested too deeply") from None
 
 
 def shown_settings(settings: Settings) -> Iterator[tuple[str, Any, Any, bool, str, bool]]:
-    """Name, value in force, default, whether they differ, help, and whether it is a place on this machine.
+    """Yield the name, value, default, whether they differ, help, and whether the value is a path.
 
-    The value of a secret stays here.
+    Values of secrets are replaced by ***.
     """
     for each in SETTINGS.values():
         record = getattr(settings, each.section) if each.section else settings
@@ -245,17 +262,8 @@ def shown_settings(settings: Settings) -> Iterator[tuple[str, Any, Any, bool, st
         yield each.name, shown, each.default, value != each.default, each.sentences, is_path
 
 
-def installed_version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("penstock")
-    except metadata.PackageNotFoundError:  # run from a source tree
-        return "0+source"
-
-
 class Given(NamedTuple):
-    """A value as the user gave it, and how its setting was spelled."""
+    """A value from the user, and the setting as the user wrote it."""
 
     name: str
     value: object
@@ -278,7 +286,7 @@ def _in_environment(environment: Mapping[str, str]) -> Iterator[Given]:
 
 
 def secret_in_file(environment: Mapping[str, str], variable: str, separator: str = ";") -> str:
-    """What the file named by VARIABLE_FILE holds, its lines as one text; empty if no file is named."""
+    """Return the lines of the file named by VARIABLE_FILE as one text, or "" if the variable is not set."""
     path = environment.get(variable + FILE)
     if not path:
         return ""
@@ -305,7 +313,7 @@ def _in_file(config: Mapping[str, object]) -> Iterator[Given]:
 
 
 def _merge(values: dict[str, Any], source: Iterator[Given]) -> None:
-    """Lay one source over the lesser ones. A folder and memory exclude each other; the last one given counts."""
+    """Add the values of a source, which override earlier ones. A data folder overrides an earlier `memory`."""
     new: dict[str, Any] = {}
     spelled: dict[str, str] = {}
     for given in source:
@@ -324,7 +332,7 @@ def _read(given: Given) -> Any:
     if known is None:
         meant = _nearest(given.name)
         raise InvalidArgumentError(
-            f"{given.spelled}: there is no such setting" + (f"; did you mean {meant.name}?" if meant else "")
+            f"{given.spelled}: unknown setting" + (f"; did you mean {meant.name}?" if meant else "")
         )
     try:
         return known.kind.read(given.value)

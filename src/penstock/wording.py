@@ -1,8 +1,8 @@
-"""How numbers are said in sentences."""
+"""Numbers in sentences."""
 
 from __future__ import annotations
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 topic`, `1,204 messages`, `2 batches`."""
+    """Return `1 topic`, `1,204 messages` or `2 batches`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

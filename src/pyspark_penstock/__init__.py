@@ -1,15 +1,19 @@
 """Penstock as a Spark data source, format `penstock`.
 
-This package stands alone. It needs the standard library, pyspark and pyarrow, and nothing of the broker, so it can be
-zipped or pickled to executors that have no broker installed. Spark imports it to find out what sources there are, so
-importing it loads nothing heavy.
+The package stands alone: it needs the standard library, pyspark and pyarrow, and no broker code. So it can be zipped or
+pickled to executors without a broker. Spark imports it to discover data sources, so importing it loads nothing heavy.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_penstock.source import PenstockDataSource
+from pyspark_penstock.versions import is_supported
+
+if TYPE_CHECKING or is_supported():
+    from pyspark_penstock.source import PenstockDataSource
+else:  # Spark swallows errors of this import, so the data source raises the error when it is used
+    from pyspark_penstock.versions import UnsupportedDataSource as PenstockDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,14 +25,15 @@ __version__ = "0.1.0"
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("penstock")` work where this package is not installed: it travels with the query.
+    """Register `format("penstock")` on this session, so that the data source is sent along with each query.
 
-    Needed with Spark Connect and on clusters whose executors do not have the package; where it is installed, Spark
-    finds it on its own.
+    Needed with Spark Connect and on clusters where this package is not installed; Spark finds an installed package by
+    itself. Timestamps in options that have no zone are read in the session's time zone.
     """
     import sys
 
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
-    spark.dataSource.register(PenstockDataSource)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.dataSource.register(type("PenstockDataSource", (PenstockDataSource,), {"session_zone": zone}))

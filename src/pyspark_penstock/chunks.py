@@ -1,8 +1,8 @@
-"""Cutting the rows of a task into requests, the same way every time.
+"""Repeatable cuts of a task's rows into publish requests.
 
-Where a request ends depends on the number and sizes of the rows alone, not on how Spark batches them. So a task that
-runs again sends the same rows under the same numbers, and the broker publishes them once. Arrow adds the sizes up; no
-row is touched in Python.
+The end of a request depends only on the number and sizes of the rows, not on how Spark batches them. So a task that
+runs again sends the same rows under the same sequence numbers, and the broker publishes them once. Arrow computes the
+sizes; Python touches no row.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REQUEST_BYTES = 1 << 20  # larger ones are a little faster, and hold up other publishers
-ROW_BYTES = 32  # what a row counts for beside its columns, so that empty ones count too
+REQUEST_BYTES = 1 << 20  # larger requests are a little faster, but delay other publishers
+ROW_BYTES = 32  # added to the size of each row's columns, so that empty rows count too
 
 
 def chunks(
     batches: Iterable[pa.RecordBatch], rows_max: int, bytes_max: int = REQUEST_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, in batches that are as large as the limits allow."""
-    held: list[pa.RecordBatch] = []
+    """Yield the rows in order, in batches as large as the limits allow. A larger row gets a batch of its own."""
+    pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         ends = _running_sizes(batch)
@@ -30,23 +30,23 @@ def chunks(
         while at < batch.num_rows:
             fitting = bisect_right(range(batch.num_rows), before + bytes_max - size, key=lambda row: ends[row].as_py())
             until = min(at + rows_max - rows, fitting)
-            if until <= at and not held:
-                until = at + 1  # a row that is too large goes alone
+            if until <= at and not pending:
+                until = at + 1
             if until <= at:
-                yield _joined(held)
-                held, rows, size = [], 0, 0
+                yield _concatenate(pending)
+                pending, rows, size = [], 0, 0
                 continue
-            held.append(batch.slice(at, until - at))
+            pending.append(batch.slice(at, until - at))
             rows += until - at
             end = ends[until - 1].as_py()
             size += end - before
             at, before = until, end
-    if held:
-        yield _joined(held)
+    if pending:
+        yield _concatenate(pending)
 
 
 def _running_sizes(batch: pa.RecordBatch) -> pa.Array:
-    """The bytes of the rows up to and including each."""
+    """Return the running total of row sizes in bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -65,9 +65,9 @@ def _running_sizes(batch: pa.RecordBatch) -> pa.Array:
     return pc.cumulative_sum(total)
 
 
-def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    if len(held) == 1:
-        return held[0]
-    return pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

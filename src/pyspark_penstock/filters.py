@@ -1,9 +1,11 @@
-"""A batch read that applies the conditions of the query, and reads only where they can match.
+"""A batch reader that applies the query's filters and reads only where they can match.
 
-A condition on `offset` or `topic` selects the ranges that are read, to the row; one on `publish_time` narrows them and
-is left with Spark as well; all others are Spark's. It is offered only with the option pushFilters. Spark refuses every
-read of a reader that offers it while its own switch is off; and with the switch on it keeps the last plan for every use
-of a DataFrame, so that one which is used again, or joined with itself, reads what the last filter left (Spark 4.3).
+A filter on `offset` or `topic` selects the exact rows to read. A filter on `publish_time` narrows the ranges, and Spark
+applies it as well. Spark applies all other filters.
+
+The option pushFilters turns this on, and it is off by default for two reasons. While Spark's own switch for filter
+pushdown is off, Spark refuses every read of such a reader. While the switch is on, Spark 4.3 reuses the plan with the
+last filters for every use of a DataFrame, so a DataFrame that is used twice or joined with itself reads wrong rows.
 """
 
 from __future__ import annotations
@@ -15,15 +17,15 @@ from typing import Any, NamedTuple
 from pyspark.sql import datasource as spark
 from pyspark.sql.datasource import Filter, In, IsNotNull
 
+from pyspark_penstock.batch_reader import PenstockReader
 from pyspark_penstock.client import BrokerClient, Span
 from pyspark_penstock.options import Options
-from pyspark_penstock.reading import PenstockReader
 
 MICROSECONDS_MAX = (1 << 53) - 1
 
 
 class Narrowing(NamedTuple):
-    """Which ranges a condition needs: of topics that match, or from `low` to before `high`; None: no such end."""
+    """The ranges a filter needs: topics for which `matches`, or values from `low` to before `high` (None: no bound)."""
 
     column: str
     matches: Callable[[str], bool] | None = None
@@ -32,32 +34,32 @@ class Narrowing(NamedTuple):
 
 
 class FilteringReader(PenstockReader):
-    """`spark.read.format("penstock").load(...).where(...)`."""
+    """The reader of `spark.read.format("penstock").option("pushFilters", True).load(...).where(...)`."""
 
-    def __init__(self, options: Options, columns: Sequence[str]) -> None:
-        super().__init__(options, columns)
+    def __init__(self, options: Options, columns: Sequence[str], *, text: bool = False) -> None:
+        super().__init__(options, columns, text=text)
         self.narrowings: list[Narrowing] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        for each in filters:
-            narrowing, is_all = _narrowing(each)
+        for condition in filters:
+            narrowing, is_exact = _narrowing(condition)
             if narrowing is not None:
                 self.narrowings.append(narrowing)
-            if not is_all:
-                yield each
+            if not is_exact:
+                yield condition
 
-    def _narrowed(self, broker: BrokerClient, spans: list[Span]) -> list[Span]:
+    def _narrow(self, broker: BrokerClient, spans: list[Span]) -> list[Span]:
         for column, matches, low, high in self.narrowings:
             if matches is not None:
                 spans = [span for span in spans if matches(span.topic)]
             elif column == "offset":
                 spans = [_cut(span, low, high) for span in spans]
             else:
-                spans = _between(broker, spans, low, high)
+                spans = _cut_by_time(broker, spans, low, high)
         return spans
 
 
-# The least value that matches and the first beyond, for a comparison with a number; None where there is no such end.
+# For a comparison with a number: the lowest matching value, and the first value above the match. None: no bound.
 _RANGES: dict[type[Filter], Callable[[int], tuple[int | None, int | None]]] = {
     spark.EqualTo: lambda number: (number, number + 1),
     spark.EqualNullSafe: lambda number: (number, number + 1),
@@ -76,14 +78,14 @@ _TEXTS: dict[type[Filter], Callable[[str, str], bool]] = {
 
 
 def _narrowing(condition: Filter) -> tuple[Narrowing | None, bool]:
-    """What a condition means for ranges, and whether that is all it means: then Spark need not look at it."""
+    """Return the ranges a filter needs, and whether they match it exactly, so that Spark need not apply it."""
     kind = type(condition)
     path: Sequence[str] = getattr(condition, "attribute", ())
     value: Any = getattr(condition, "value", None)
     column = path[0] if len(path) == 1 else ""
     if kind is IsNotNull:
-        return None, column in ("topic", "offset", "publish_time")  # they never are null
-    if column == "topic" and kind is In and all(isinstance(each, str) for each in value):
+        return None, column in ("topic", "offset", "publish_time")  # these columns are never null
+    if column == "topic" and kind is In and all(isinstance(name, str) for name in value):
         return Narrowing(column, value.__contains__), True
     if column == "topic" and kind in _TEXTS and isinstance(value, str):
         return Narrowing(column, lambda topic: _TEXTS[kind](topic, value)), True
@@ -101,7 +103,7 @@ def _is_number(value: object) -> bool:
 
 
 def _microseconds(moment: datetime) -> int:
-    """Since 1970; a time without a zone is in that of this machine, as Spark's are."""
+    """Return microseconds since 1970. A time without a zone is in this machine's zone, as in Spark."""
     since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return max(0, min((since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds, MICROSECONDS_MAX))
 
@@ -112,8 +114,8 @@ def _cut(span: Span, low: int | None, high: int | None) -> Span:
     return span._replace(first=first, until=until)
 
 
-def _between(broker: BrokerClient, spans: list[Span], low: int | None, high: int | None) -> list[Span]:
-    """The parts published from one time on and before another; the times of a topic never run backwards."""
+def _cut_by_time(broker: BrokerClient, spans: list[Span], low: int | None, high: int | None) -> list[Span]:
+    """Return the parts published from `low` to before `high`. Publish times in a topic never decrease."""
     names = [span.topic for span in spans]
     lows = broker.find(dict.fromkeys(names, low)) if low is not None else {}
     highs = broker.find(dict.fromkeys(names, high)) if high is not None else {}

@@ -1,7 +1,7 @@
-"""The columns of a message as Spark sees them, and the columns the sink takes.
+"""The columns of the source and of the sink.
 
-Spark compares the first batch of a partition with this schema to the letter (string and not large_string, microseconds
-in UTC, every field nullable), so batches come off the wire in it already.
+Spark requires the first batch of a partition to match this schema exactly (string and not large_string, microseconds in
+UTC, every field nullable), so the broker sends batches in it.
 """
 
 from __future__ import annotations
@@ -28,56 +28,73 @@ TYPES: dict[str, DataType] = {
 }
 COLUMNS = tuple(TYPES)
 
-# What a sink takes; `data` is the only one it needs.
+# The columns of the sink; only `data` is required.
 SINK_TYPES = {
     "data": "binary or string",
     "topic": "string",
     "attributes": "map<string,string>",
     "ordering_key": "string",
 }
-# What only a read gives: rows that have one of these were read, and then `topic` says where from, not where to.
+# Columns that only the source sets. In rows with one of them, `topic` is the topic that was read, not a destination.
 READ_COLUMNS = ("offset", "message_id", "publish_time")
 SINK_HINTS = {
     "key": "the broker calls it ordering_key",
     "value": "the broker calls it data",
     "headers": "the broker calls them attributes, a map<string,string>",
-    "partition": "a topic has no partitions",
-    "offset": "the broker gives offsets",
-    "message_id": "the broker gives ids",
-    "publish_time": "the broker gives the time",
+    "partition": "topics have no partitions",
+    "offset": "the broker assigns offsets",
+    "message_id": "the broker assigns ids",
+    "publish_time": "the broker sets the time",
 }
 
 
 def struct(columns: Sequence[str] = COLUMNS) -> StructType:
-    """The Spark schema of the chosen columns."""
+    """Return the Spark schema of these columns."""
     return StructType([StructField(name, TYPES[name]) for name in columns])
 
 
 def wanted_columns(schema: StructType) -> tuple[str, ...]:
-    """The columns of a schema Spark asks for; one given with `.schema(...)` may leave columns out."""
+    """Return the columns of the schema to read. A schema given with `.schema(...)` may leave columns out."""
     for field in schema.fields:
         if field.name not in TYPES:
-            raise PenstockError(f"there is no column {field.name!r} to read; there are {', '.join(COLUMNS)}")
-        asked, real = field.dataType.simpleString(), TYPES[field.name].simpleString()
-        if asked != real:
-            raise PenstockError(f"column {field.name} is {real}, not {asked}; read it as it is and cast it")
+            raise PenstockError(f"unknown column {field.name!r}; the columns of a message are {', '.join(COLUMNS)}")
+        declared, actual = field.dataType.simpleString(), TYPES[field.name].simpleString()
+        if declared != actual and (field.name, declared) != ("data", "string"):
+            raise PenstockError(f"column {field.name} is {actual}, not {declared}; cast it in the query")
     return tuple(schema.fieldNames())
 
 
-def left_out(names: Sequence[str]) -> frozenset[str]:
-    """The columns of rows that were read which are not published."""
-    there = {name for name in READ_COLUMNS if name in names}
-    return frozenset(there | {"topic"} if there else there)
+def is_text(schema: StructType) -> bool:
+    """Tell whether the schema declares the data column as a string."""
+    return "data" in schema.fieldNames() and isinstance(schema["data"].dataType, sql.StringType)
+
+
+def as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with their data as text. Raise PenstockError if it is not valid UTF-8."""
+    import pyarrow as pa
+
+    index = batch.schema.get_field_index("data")
+    try:
+        column = batch.column(index).cast(pa.string())
+    except pa.ArrowInvalid:
+        raise PenstockError("a message is not valid UTF-8; read the column data as binary") from None
+    return batch.set_column(index, "data", column)
+
+
+def dropped_columns(names: Sequence[str]) -> frozenset[str]:
+    """Return the columns that the source set and the sink does not publish."""
+    read = {name for name in READ_COLUMNS if name in names}
+    return frozenset(read | {"topic"} if read else read)
 
 
 def without_read_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    dropped = left_out(batch.schema.names)
+    dropped = dropped_columns(batch.schema.names)
     return batch.select([name for name in batch.schema.names if name not in dropped]) if dropped else batch
 
 
 def check_sink(schema: StructType, topic: str | None) -> None:
-    """Refuse what cannot be published, before any task runs."""
-    dropped = {name for name in left_out(schema.fieldNames()) if name in schema.fieldNames()}
+    """Raise PenstockError, before any task runs, if rows of this schema cannot be published."""
+    dropped = {name for name in dropped_columns(schema.fieldNames()) if name in schema.fieldNames()}
     dropped = {name for name in dropped if name == "topic" or schema[name].dataType == TYPES[name]}
     for field in schema.fields:
         if field.name in dropped:
@@ -93,19 +110,21 @@ def check_sink(schema: StructType, topic: str | None) -> None:
             raise PenstockError(f"column {name} must be {SINK_TYPES[name]}, not {given}")
     names = [name for name in schema.fieldNames() if name not in dropped]
     if "data" not in names:
-        raise PenstockError(f"a column named data (binary or string) is needed; there are {', '.join(names) or 'none'}")
+        raise PenstockError(
+            f"the column data (binary or string) is missing; the columns are {', '.join(names) or 'none'}"
+        )
     if topic is None and "topic" in dropped:
         raise PenstockError(
-            "nothing says where to publish: beside offset, message_id or publish_time the column topic says where "
-            "a row was read; give the option topic, or select the columns of the sink"
+            "no topic to publish to: with offset, message_id or publish_time in the row, the column topic is the topic "
+            "that was read; set the option topic, or select only the columns of the sink"
         )
     if topic is None and "topic" not in names:
-        raise PenstockError("nothing says where to publish: give the option topic, or a column named topic")
+        raise PenstockError("no topic to publish to: set the option topic, or add a column named topic")
 
 
 def _fits(name: str, kind: DataType) -> bool:
     text, binary = isinstance(kind, sql.StringType), isinstance(kind, sql.BinaryType)
-    if isinstance(kind, sql.MapType):  # whether values may be null does not matter
+    if isinstance(kind, sql.MapType):  # null values are allowed or not, both fit
         return (
             name == "attributes"
             and isinstance(kind.keyType, sql.StringType)

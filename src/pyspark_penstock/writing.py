@@ -1,9 +1,9 @@
-"""Writing: each task publishes its rows, exactly once, whatever is run again.
+"""The writers: each task publishes its rows exactly once, also if tasks or batches are repeated.
 
-What is published carries a key that a second run repeats. In a stream it is the query, the number of the batch, the
-partition and the request; in a batch job it is a name made when the job is planned. That is exact as long as a second
-run has the same rows in the same partitions. With `transactional` the rows wait on the broker and the driver's commit
-publishes them: then a second run may have other rows, and still one run counts.
+Each request carries a key that a repeated run uses again. In a stream, the key is the query, the batch number, the
+partition and the request number. In a batch job, a name made when the job is planned stands for query and batch.
+This is exactly once if the repeated run has the same rows in the same partitions. With `transactional` the rows wait on
+the broker until the driver's commit publishes them, so a repeated run may have other rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pyspark_penstock.schema import without_read_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DECIDE_SECONDS = 3600.0  # all rows of a batch are published in this one answer
+DECIDE_SECONDS = 3600.0  # timeout of the request that publishes all staged rows of a batch
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 class Written(WriterCommitMessage):
-    """What one task has done: for which query, and where its rows are."""
+    """The result of one task: its query, and its staged rows."""
 
     def __init__(self, query: str, published: list[dict[str, Any]]) -> None:
         self.query = query
@@ -39,16 +39,16 @@ class Written(WriterCommitMessage):
 
 
 class PenstockWriter(DataSourceArrowWriter):
-    """`df.write.format("penstock")`.
+    """The writer of `df.write.format("penstock")`.
 
-    Inside `foreachBatch` a batch that runs again is another job, and publishes again, unless it says by txnAppId and
-    txnVersion which one it is. A version that is done is a decision on the broker, and counts for the topic it was
-    written to: one function may write a batch to several of them under one name.
+    Inside `foreachBatch`, a repeated batch is a new job and publishes its rows again, unless txnAppId and txnVersion
+    identify the batch. The broker stores the last version per topic, so one function may write a batch to several
+    topics under one txnAppId.
     """
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        # Made once, while the job is planned, and carried to every attempt of its tasks.
+        # Made once, while the job is planned, and pickled to every attempt of its tasks.
         self.job = f"job-{uuid.uuid4()}"
         self.epoch = options.txn_version or 0
 
@@ -56,7 +56,7 @@ class PenstockWriter(DataSourceArrowWriter):
         query, done = self._transaction()
         if not done:
             return publish(self.options, iterator, query, self.epoch)
-        for _ in iterator:  # Spark sends the rows in any case
+        for _ in iterator:  # Spark sends the rows anyway
             pass
         return Written(query, [])
 
@@ -66,10 +66,10 @@ class PenstockWriter(DataSourceArrowWriter):
             decide(self.options, messages, self.epoch, query if self.options.txn_app is not None else None)
 
     def _transaction(self) -> tuple[str, bool]:
-        """The name this job writes under, and whether its version, or a higher one, was stored before.
+        """Return the name this job writes under, and whether its version or a higher one was stored before.
 
-        What an application, whatever it is called, writes to a topic has a name of fixed length. It goes by the topic's
-        identity, however the topic is spelled; where a column names topics, by the application alone.
+        With txnAppId, the name is a hash of txnAppId and the topic's identity, so that it has a fixed length and does
+        not depend on how the topic is spelled. If a column names the topics, the name is a hash of txnAppId alone.
         """
         app, topic = self.options.txn_app, self.options.sink_topic
         if app is None:
@@ -85,23 +85,23 @@ class PenstockWriter(DataSourceArrowWriter):
         return query, last is not None and last >= self.epoch
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Staged rows without a decision are never seen; others are published and cannot be called back."""
+        """Do nothing: staged rows stay invisible without a commit, and published rows cannot be withdrawn."""
 
 
 class PenstockStreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("penstock")`."""
+    """The writer of `df.writeStream.format("penstock")`."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return publish(self.options, iterator, _local(QUERY_ID), int(_local(BATCH_ID)))
+        return publish(self.options, iterator, _local_property(QUERY_ID), int(_local_property(BATCH_ID)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         decide(self.options, messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Spark runs the batch again, and the broker knows what it has seen."""
+        """Do nothing: Spark repeats the batch, and the broker ignores requests it has stored."""
 
 
 def _context() -> TaskContext:
@@ -110,15 +110,17 @@ def _context() -> TaskContext:
     return context
 
 
-def _local(name: str) -> str:
+def _local_property(name: str) -> str:
     value = _context().getLocalProperty(name)
     if value is None:
-        raise PenstockError(f"Spark does not say {name} to its tasks, so nothing can be published once", "internal")
+        raise PenstockError(
+            f"Spark does not pass {name} to its tasks, so exactly-once publishing is impossible", "internal"
+        )
     return str(value)
 
 
 def publish(options: Options, rows: Iterator[pa.RecordBatch], query: str, epoch: int) -> Written:
-    """Publish, or stage, the rows of this task."""
+    """Publish the rows of this task, or stage them if transactional."""
     once = {"producer": f"spark/{query}/{_context().partitionId()}", "epoch": epoch}
     command = {
         "topic": options.sink_topic,
@@ -126,39 +128,39 @@ def publish(options: Options, rows: Iterator[pa.RecordBatch], query: str, epoch:
         "stage": options.transactional,
     }
     broker = BrokerClient(options.access)
-    if options.create_topics and options.sink_topic:  # also where there are no rows
+    if options.create_topics and options.sink_topic:  # also if there are no rows
         broker.ask("topic.ensure", topic=options.sink_topic)
     requests = chunks(map(without_read_columns, rows), options.rows_per_request)
     upload = Upload(broker, command)
-    upload.send(_with_topics(broker, options, requests) if options.create_topics else requests)
+    upload.send(_create_topics(broker, options, requests) if options.create_topics else requests)
     return Written(query, upload.published if options.transactional else [])
 
 
-def _with_topics(
+def _create_topics(
     broker: BrokerClient, options: Options, requests: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The same requests, each when the topics it names are there."""
-    there = {None, options.sink_topic}
+    """Yield the requests, after creating the topics in each."""
+    created = {None, options.sink_topic}
     for request in requests:
         named: set[str | None] = set()
         if "topic" in request.schema.names:
             named = set(request.column("topic").unique().to_pylist())
-        for topic in sorted(name for name in named if name and name not in there):
+        for topic in sorted(name for name in named if name and name not in created):
             broker.ask("topic.ensure", topic=topic)
-        there |= named
+        created |= named
         yield request
 
 
 def decide(options: Options, messages: list[WriterCommitMessage | None], epoch: int, query: str | None = None) -> None:
-    """Let the staged rows of all tasks count, in the order of their partitions.
+    """Publish the staged rows of all tasks, in the order of their partitions.
 
-    A decision is also what says that a version is done: where there is a `query`, it is taken without rows, too.
+    The decision also records a txnVersion as done, so with a `query` it is sent even if there are no staged rows.
     """
     tasks = [message for message in messages if isinstance(message, Written)]
     if query is None and not (options.transactional and tasks):
         return
     parts = [
-        [{"first": each["first"], "rows": each["rows"], "topic": None} for each in task.published] for task in tasks
+        [{"first": part["first"], "rows": part["rows"], "topic": None} for part in task.published] for task in tasks
     ]
     broker = BrokerClient(options.access)
     broker.ask("stage.decide", seconds=DECIDE_SECONDS, query=query or tasks[0].query, epoch=epoch, parts=parts)

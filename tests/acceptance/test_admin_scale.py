@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 import pytest
@@ -143,6 +144,66 @@ def test_a_search_streams_and_can_be_left_and_memory_stays(deep: Harness) -> Non
     next(left)
     left.close()
     assert client.get("/topics/deep")["messages"] == deep.messages
+
+
+class Readers:
+    """Programs that read the stream of a topic again and again, and connections that ask for it and read nothing."""
+
+    def __init__(self, address: str, reading: int, idle: int) -> None:
+        self._address = address
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._read) for _ in range(reading)]
+        self._idle = idle
+        self._sockets: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        host, _, port = self._address.rpartition(":")
+        for _ in range(self._idle):
+            opened = socket.create_connection((host, int(port)))
+            opened.sendall(b"GET /admin/v1/topics/deep/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self._sockets.append(opened)
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        for opened in self._sockets:
+            opened.close()
+
+    def _read(self) -> None:
+        with Client(self._address) as client:
+            while not self._stop.is_set():
+                for _ in zip(client.stream("/topics/deep/stream"), iter(self._stop.is_set, True), strict=False):
+                    pass
+
+
+def middle_seconds(ask: Callable[[], Any]) -> float:
+    times = []
+    for _ in range(60):
+        start = time.perf_counter()
+        ask()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[len(times) // 2]
+
+
+def test_readers_of_streams_do_not_hold_up_other_clients(deep: Harness) -> None:
+    """Design law: no client may hold up another."""
+    with Client(deep.server.addresses["http"]) as client:
+
+        def publish() -> None:
+            client.post("/topics/busy/messages", {"messages": [{"data": "x"}]})
+
+        alone = middle_seconds(publish)
+        with Readers(deep.server.addresses["http"], reading=8, idle=60):
+            beside, health = middle_seconds(publish), middle_seconds(lambda: client.get("/statistics"))
+    print(
+        f"publish {alone * 1000:.1f} ms alone, {beside * 1000:.1f} ms with readers; statistics {health * 1000:.1f} ms"
+    )
+    assert beside < 3 * alone + 0.015
+    assert health < 0.1
 
 
 def test_a_call_looks_at_so_many_and_says_where_to_go_on(deep: Harness) -> None:

@@ -36,18 +36,18 @@ async def opened(served: AzureClients, name: str) -> AsyncIterator[QueueClient]:
 def test_every_method_of_the_service(served: AzureClients) -> None:
     async def work() -> None:
         async with QueueServiceClient.from_connection_string(served.connection_string, retry_total=0) as service:
-            for name in ("aio-b", "aio-a", "aio-c"):
+            for name in ("aio-listed-b", "aio-listed-a", "aio-listed-c"):
                 await service.create_queue(name, metadata={"Name": name})
-            found = service.list_queues(name_starts_with="aio-", include_metadata=True, results_per_page=1)
+            found = service.list_queues(name_starts_with="aio-listed-", include_metadata=True, results_per_page=1)
             assert [(queue.name, queue.metadata) async for queue in found] == [
-                (name, {"Name": name}) for name in ("aio-a", "aio-b", "aio-c")
+                (name, {"Name": name}) for name in ("aio-listed-a", "aio-listed-b", "aio-listed-c")
             ]
             await service.set_service_properties(cors=[CorsRule(["*"], ["GET"])])
             assert (await service.get_service_properties())["cors"][0].allowed_methods == "GET"
             await service.set_service_properties(cors=[])
-            queue = service.get_queue_client("aio-a")
+            queue = service.get_queue_client("aio-listed-a")
             assert (await queue.get_queue_properties()).approximate_message_count == 0
-            await service.delete_queue("aio-a")
+            await service.delete_queue("aio-listed-a")
             with pytest.raises(ResourceNotFoundError):
                 await queue.get_queue_properties()
 

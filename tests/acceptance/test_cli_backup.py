@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import resource
 import shutil
 import signal
@@ -81,7 +82,9 @@ def test_or_below_the_place_that_the_server_has_for_backups(tmp_path: Path) -> N
         command = CommandLine(server, tmp_path)
         command("backup", "nightly")
         assert (place / "nightly" / "manifest").exists()
-        sentence = "This server writes backups below the folder of its setting backup_folder only; name one below it."
+        sentence = (
+            "This server writes backups only below the folder of its setting backup_folder; name a folder below it."
+        )
         assert command.refused("backup", "../out") == sentence
         assert command.refused("backup", str(tmp_path / "out")) == sentence
     assert not (tmp_path / "out").exists()
@@ -140,7 +143,21 @@ def test_a_backup_that_takes_long_has_a_bar_on_a_terminal(
         code, text = terminal.end()
     assert code == 0
     assert "Backup 1 of 20" in text
-    assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h") > 0  # the cursor is there again
+    assert "\r\x1b[KBackup 1 of 20" in terminal.raw, "the bar is gone"
+    assert "\x1b[?25l" not in terminal.raw, "the cursor was never hidden"
+
+
+def test_a_backup_that_takes_long_has_lines_in_a_pipe(
+    server: ServerProcess, command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line every few seconds on standard error; here every report of the server is due."""
+    monkeypatch.setattr("penstock.commands.progress.LINE_SECONDS", 0)
+    publish(server, *(["x" * 100_000] * 20))
+    done = command("backup", str(tmp_path / "backup"))
+    assert re.search(r"^(Copying|Checking), MiB: \d+ of \d+$", done.err, re.M), done
+    assert done.out.startswith("Backup 1 of 20")
+    monkeypatch.setattr("penstock.commands.progress.LINE_SECONDS", 600)
+    assert command("backup", str(tmp_path / "quick")).err == "", "nothing before a line is due"
 
 
 def test_ctrl_c_ends_a_backup_and_leaves_the_one_before(

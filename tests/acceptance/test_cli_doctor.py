@@ -24,9 +24,9 @@ def test_a_server_is_looked_at_together_with_its_store(tmp_path: Path) -> None:
         command = CommandLine(server, tmp_path)
         found = command("doctor", "--deep", "--json").records
         shown = command("doctor").lines
-    assert {"version", "server", "door http", "door text", "sync", "mark", "rows"} <= levels(found).keys()
+    assert {"version", "server", "http port", "text port", "sync", "mark", "rows"} <= levels(found).keys()
     assert "problem" not in levels(found).values()
-    assert any(line.startswith("ok       door text    127.0.0.1:") for line in shown), shown
+    assert any(line.startswith("ok       text port    127.0.0.1:") for line in shown), shown
 
 
 def test_doors_that_are_open_to_everybody_are_a_problem(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_doors_that_are_open_to_everybody_are_a_problem(tmp_path: Path) -> None:
         port = server.addresses["http"].rpartition(":")[2]
         found = CommandLine(server, tmp_path)("doctor", "-J", "--address", f"127.0.0.1:{port}", code=1).records
     judged = levels(found)
-    assert (judged["door http"], judged["door pubsub"], judged["door text"]) == ("note", "problem", "problem")
-    advice = next(record["advice"] for record in found if record["check"] == "door pubsub")
+    assert (judged["http port"], judged["pubsub port"], judged["text port"]) == ("note", "problem", "problem")
+    advice = next(record["advice"] for record in found if record["check"] == "pubsub port")
     assert advice == "Set pubsub_tokens, or listen on 127.0.0.1."
 
 
@@ -61,7 +61,7 @@ def test_a_folder_is_looked_at_without_a_server(command: CommandLine, tmp_path: 
 
 
 def test_what_is_not_there_is_one_sentence(command: CommandLine, tmp_path: Path) -> None:
-    assert command.refused("doctor", "--data", str(tmp_path / "no"), code=3) == f"There is no folder {tmp_path / 'no'}"
+    assert command.refused("doctor", "--data", str(tmp_path / "no"), code=3) == f"Folder not found: {tmp_path / 'no'}"
     assert "Cannot reach the server" in command.refused("doctor", "--address", "127.0.0.1:1", code=4)
 
 

@@ -51,7 +51,7 @@ def test_all_faults_of_a_project_go_at_once(command: CommandLine) -> None:
 
 def test_a_bad_rule_is_refused_in_a_sentence(command: CommandLine) -> None:
     said = command.refused("faults", "add", "drop", "--verb", "push", code=1)
-    assert "The effect drop cannot be here: a push has no caller who could miss the answer" in said
+    assert "The effect drop is not possible here: a push has no caller that waits for an answer" in said
 
 
 def test_on_a_terminal(command: CommandLine) -> None:
@@ -68,7 +68,7 @@ def test_a_server_that_is_not_for_tests(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         said = command.refused("faults", "add", "close", code=1)
-        assert "This is for servers of tests only, which are started with --testing" in said
+        assert "This works only on a server started with --testing" in said
 
 
 def test_a_server_that_stops_lets_held_calls_go(tmp_path: Path) -> None:

@@ -50,9 +50,9 @@ def test_dead_letters_go_back(command: CommandLine, name: str, dead: str) -> Non
     seen = command("redrive", dead, "--filter", 'attributes.kind = "a"', "--dry-run").lines
     assert seen[0] == "Would move 3, would leave 3"
     assert f"  3 to projects/penstock/topics/{name}" in seen
-    assert "needs --yes" in command.refused("redrive", dead, code=2)
+    assert "Use --yes" in command.refused("redrive", dead, code=2)
     done = command("redrive", dead, "--filter", 'attributes.kind = "a"', "--yes")
-    assert done.lines == ["Moved 3, left 3, unknown 0", "  3 stay: not chosen"]
+    assert done.lines == ["Moved 3, left 3, unknown 0", "  3 left: not chosen"]
     assert command("pull", f"{name}-s", "-n", "10", "--ack").lines == ["zero", "one", "two"]
     (first, *_) = command("peek", dead, "--sub", "-J").records
     assert command("redrive", dead, "--id", first["id"], "-y", "-J").records[0]["moved"] == 1
@@ -76,24 +76,24 @@ def test_a_terminal_asks_before_a_redrive(command: CommandLine, name: str, dead:
 def test_what_cannot_go_back_is_left_with_its_reason(command: CommandLine, name: str) -> None:
     command("queues", "create", name)
     command("publish", name, "no dead letter", "-q")
-    reason = "it does not say where it came from"
+    reason = "not a dead letter: its original topic is unknown"
     done = command("redrive", name, "--yes", code=5)
-    assert done.lines == ["There is nothing to move; left 1", f"  1 stay: {reason}"]
+    assert done.lines == ["Nothing to move, left 1", f"  1 left: {reason}"]
     (record,) = command("redrive", name, "--yes", "-J", code=5).records
     assert (record["id"], record["state"], record["left"], record["reasons"]) == (None, "done", 1, {reason: 1})
     command("topics", "create", f"{name}-to")
     (moved,) = command("move", name, f"{name}-to", "--yes", "-J").records
     assert set(moved) == set(record)
-    assert command("redrive", name, "--yes").lines == ["There is nothing to move; left 0"]
+    assert command("redrive", name, "--yes").lines == ["Nothing to move, left 0"]
 
 
 def test_an_id_that_no_message_has_is_said(command: CommandLine, name: str) -> None:
     command("queues", "create", name)
     command("topics", "create", f"{name}-to")
     done = command("move", name, f"{name}-to", "--id", "17", "--yes", code=5)
-    assert done.lines == ["There is nothing to move; left 1", "  1 stay: there is no such message"]
+    assert done.lines == ["Nothing to move, left 1", "  1 left: no such message"]
     command("publish", name, "a", "b", "-q")
-    assert command("move", name, f"{name}-to", "--text", "c", "--yes").lines[-1] == "  2 stay: not chosen"
+    assert command("move", name, f"{name}-to", "--text", "c", "--yes").lines[-1] == "  2 left: not chosen"
 
 
 def test_messages_move_to_another_topic(command: CommandLine, name: str) -> None:
@@ -102,7 +102,7 @@ def test_messages_move_to_another_topic(command: CommandLine, name: str) -> None
     command("publish", name, "a", "b", "c", "-q")
     assert command("move", name, f"{name}-to", "--max", "2", "--dry-run").lines[0].startswith("Would move 2")
     done = command("move", name, f"{name}-to", "--max", "2", "--yes").lines
-    assert done == ["Moved 2, left 1, unknown 0", "  1 stay: not chosen"]
+    assert done == ["Moved 2, left 1, unknown 0", "  1 left: not chosen"]
     assert command("peek", f"{name}-to").lines == ["a", "b"]
     assert command("pull", name, "-n", "10", "--ack").lines == ["c"]
 
@@ -140,7 +140,7 @@ def test_an_export_is_imported_with_its_exact_bytes_and_only_once(
     assert command("import", f"{filled}-copy", file).out == "Imported 4 messages\n"
     template = r"%k\x01%h\x01%s\x02"
     assert command("peek", f"{filled}-copy", "-f", template).out == command("peek", filled, "-f", template).out
-    assert command("import", f"{filled}-copy", file).out == "Imported 0 messages; 4 were there before\n"
+    assert command("import", f"{filled}-copy", file).out == "Imported 0 messages, 4 were imported earlier\n"
     assert command("import", f"{filled}-copy", file, "--again", "-J").records == [{"imported": 4, "there_before": 0}]
     assert len(command("peek", f"{filled}-copy", "-f", "x").out) == 8
 
@@ -168,25 +168,25 @@ def test_an_import_that_was_broken_off_goes_on_where_it_stopped(tmp_path: Path) 
             importer.kill()
             importer.communicate()
         server.start()
-        assert "were there before" in command("import", "t", str(file)).out
+        assert "were imported earlier" in command("import", "t", str(file)).out
         assert command("peek", "t", "-n", "10000").lines == [str(n) for n in range(5000)]
 
 
 def test_a_wrong_line_is_named_and_what_came_before_it_stays(command: CommandLine, name: str, tmp_path: Path) -> None:
     command("topics", "create", name)
     wrong = {
-        '{"data": 5}': "Line 2: data is text; other bytes go into data_base64",
+        '{"data": 5}': "Line 2: data must be text. Use data_base64 for binary data",
         "{": "Line 2 is not JSON",
         "[]": "Line 2 is not an object",
-        "{}": "Line 2 must have data or data_base64, and not both",
+        "{}": "Line 2 must have either data or data_base64",
     }
     for line, sentence in wrong.items():
         assert sentence in command.refused("import", name, stdin='{"data": "x"}\n' + line)
     many = "".join(f'{{"data": "{n}"}}\n' for n in range(1000))
     done = command.run("import", name, stdin=many + "{")
-    assert (done.code, done.err) == (5, "penstock: Line 1001 is not JSON; imported before that: 1,000 messages\n")
+    assert (done.code, done.err) == (5, "penstock: Line 1001 is not JSON. Imported 1,000 messages before that\n")
     assert len(command("peek", name, "-n", "10000").lines) == 1000
-    assert "holds no messages" in command.run("import", name).err
+    assert "contains no messages" in command.run("import", name).err
 
 
 def test_an_import_goes_on_when_the_wrong_line_is_corrected(command: CommandLine, name: str, tmp_path: Path) -> None:
@@ -195,10 +195,10 @@ def test_an_import_goes_on_when_the_wrong_line_is_corrected(command: CommandLine
     file.write_text(same + '{"data": "right"}\n{"data": wrong}\n{"data": "last"}\n')
     done = command.run("import", name, str(file))
     assert done.code == 5
-    assert done.err.startswith("penstock: Line 2002 is not JSON; imported before that: 2,000 messages, which are not ")
+    assert done.err.startswith("penstock: Line 2002 is not JSON. Imported 2,000 messages before that. Run the same ")
     file.write_text(same + '{"data": "right"}\n{"data": "corrected"}\n{"data": "last"}\n')
-    assert command("import", name, str(file)).out == "Imported 3 messages; 2,000 were there before\n"
-    assert command("import", name, str(file)).out == "Imported 0 messages; 2,003 were there before\n"
+    assert command("import", name, str(file)).out == "Imported 3 messages, 2,000 were imported earlier\n"
+    assert command("import", name, str(file)).out == "Imported 0 messages, 2,003 were imported earlier\n"
     assert command("peek", name, "-n", "10000").lines == ["same"] * 2000 + ["right", "corrected", "last"]
     file.write_text('{"data": "another"}\n' + same)
     assert command("import", name, str(file)).out == "Imported 2,001 messages\n"
@@ -217,8 +217,8 @@ def test_an_import_goes_on_when_the_wrong_line_is_corrected(command: CommandLine
         (["import", "NAME", "absent-file"], 2, "Cannot read absent-file"),
         (["import", "NAME", "README.md", "--parquet"], 1, "README.md cannot be read as Parquet"),
         (["import", "NAME", "-", "--parquet"], 2, "Parquet cannot be read from standard input"),
-        (["cheat", "mode"], 3, "There is no section mode; there are start, publish"),
-        (["completion", "tcsh"], 2, "A shell is bash, zsh, fish, not 'tcsh'"),
+        (["cheat", "mode"], 3, "Unknown section: mode. Sections: start, publish"),
+        (["completion", "tcsh"], 2, "SHELL must be bash, zsh, fish, not 'tcsh'"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -240,7 +240,7 @@ def test_a_bench_measures_and_leaves_nothing(command: CommandLine) -> None:
     with command.terminal("bench", "-n", "50", "-c", "1") as terminal:
         code, text = terminal.end()
     assert code == 0
-    assert "Text door, 1 clients in threads of one process" in text
+    assert "Text protocol, 1 clients in threads of one process" in text
     assert "in memory" in text
 
 

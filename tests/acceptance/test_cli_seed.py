@@ -67,7 +67,7 @@ def test_a_file_is_planned_made_and_written_again(command: CommandLine, file: Pa
     copy = tmp_path / "copy.toml"
     assert command("seed", "--from-server", str(copy)).err == f"Wrote {copy}\n"
     assert command("seed", str(copy)).lines == []
-    assert "needs --yes" in command.refused("seed", "--from-server", str(copy), code=2)
+    assert "Use --yes" in command.refused("seed", "--from-server", str(copy), code=2)
     command("seed", "--from-server", str(copy), "--yes", "--json")
     assert command("seed", "-", stdin=copy.read_text()).lines == []
 
@@ -76,11 +76,11 @@ def test_what_differs_is_left_unless_asked(command: CommandLine, file: Path) -> 
     command("seed", str(file))
     file.write_text(SEED.replace("= 30", "= 45"))
     left = command("seed", str(file), code=5)
-    assert left.lines == ["left as it is\tsubscription\tprojects/shop/subscriptions/billing\tack_deadline_seconds"]
+    assert left.lines == ["left unchanged\tsubscription\tprojects/shop/subscriptions/billing\tack_deadline_seconds"]
     with command.terminal("seed", str(file), "--update") as terminal:
         code, text = terminal.end()
     assert code == 0
-    assert "0 created, 1 changed, 0 left as it is, 2 unchanged, 0 messages published." in text
+    assert "0 created, 1 changed, 0 left unchanged, 2 unchanged, 0 messages published." in text
 
 
 def test_a_server_that_takes_long_is_waited_for_with_a_bar(file: Path, tmp_path: Path) -> None:
@@ -105,12 +105,12 @@ def test_a_server_that_takes_long_is_waited_for_with_a_bar(file: Path, tmp_path:
         ("= 30", "= = 30", "line 10: not valid TOML: Invalid value"),
         ('topic = "orders"', 'topic = "ordres"', "line 9: There is no topic projects/shop/topics/ordres"),
         ("https://", "ftp://", "line 11: Unsupported push_endpoint: it is not an http or https URL."),
-        ("[[queues]]", "[[queue]]", "line 14: There is no such part"),
+        ("[[queues]]", "[[queue]]", "line 14: Unknown key"),
         ("= 30", '= "soon"', "line 10: ack_deadline_seconds must be a number of seconds"),
         (
             '"https://',
             '5 # "',
-            "line 11: Not as Pub/Sub has it: Invalid value at 'push_config.push_endpoint' (TYPE_STRING), 5",
+            "line 11: Invalid Pub/Sub settings: Invalid value at 'push_config.push_endpoint' (TYPE_STRING), 5",
         ),
     ],
 )
@@ -136,6 +136,6 @@ def test_variables_are_read_where_they_are_asked_for(command: CommandLine) -> No
 
 def test_what_makes_no_sense_is_refused(command: CommandLine, file: Path) -> None:
     assert "Give the FILE" in command.refused("seed", code=2)
-    assert "takes no --update" in command.refused("seed", "--from-server", "--update", code=2)
+    assert "cannot be combined with --update" in command.refused("seed", "--from-server", "--update", code=2)
     assert "cannot read the seed" in command.refused("seed", str(file.with_name("absent.toml")), code=2)
     assert "Cannot write" in command.refused("seed", "--from-server", str(file.parent / "no" / "folder.toml"), code=2)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.command_line import CommandLine
-from tests.server_process import ServerProcess
+from tests.server_process import SECONDS, ServerProcess
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def test_subscriptions_are_listed_shown_and_deleted(command: CommandLine, name: 
     assert "backlog_messages\t10\n" in command("subs", "show", name).out
     assert command("subs", "leases", name).out == ""
     with command.terminal("subs", "delete", name) as terminal:
-        terminal.until(r"with 10 messages waiting\? \[y/N\]")
+        terminal.until(r"with 10 unacked messages\? \[y/N\]")
         terminal.type("yes\n")
         assert terminal.end()[0] == 0
     assert command.refused("subs", "show", name, code=3) == f"Subscription not found: {full}"
@@ -109,8 +111,8 @@ def test_a_queue_is_one_step_and_has_a_name_at_every_door(command: CommandLine) 
 
 def test_a_seek_says_what_it_does_before_it_does_it(command: CommandLine, name: str) -> None:
     command("pull", name, "-n", "6", "--ack")
-    effect = "4 messages to come back, 0 to be skipped, the backlog goes from 4 to 8"
-    assert command("seek", name, "2", "--dry-run").out == f"Would do: {effect}\n"
+    effect = "4 messages delivered again, 0 skipped, backlog 4 before, 8 after"
+    assert command("seek", name, "2", "--dry-run").out == f"Dry run: {effect}\n"
     assert command("seek", name, "2", code=2).err.count("\n") == 1
     assert command("seek", name, "2", "--yes").out == f"{effect}\n"
     assert command("pull", name).lines == ["2"]
@@ -118,7 +120,7 @@ def test_a_seek_says_what_it_does_before_it_does_it(command: CommandLine, name: 
     assert command("pull", name).out == ""
     assert command("seek", name, "beginning", "-y", "-J").records[0]["backlog_after"] == 10
     with command.terminal("seek", name, "@-1h") as terminal:
-        terminal.until(r"the backlog goes from 10 to 10\? \[y/N\]")
+        terminal.until(r"backlog 10 before, 10 after\? \[y/N\]")
         terminal.type("\n")
         assert terminal.end() == (1, terminal.text)
 
@@ -136,7 +138,7 @@ def test_a_snapshot_is_made_and_gone_back_to(command: CommandLine, name: str) ->
 
 def test_a_purge_empties(command: CommandLine, name: str) -> None:
     assert command("purge", name, "--dry-run").out == f"Would purge 10 messages of the subscription {name}\n"
-    assert "needs --yes" in command.refused("purge", name, code=2)
+    assert "Use --yes" in command.refused("purge", name, code=2)
     assert command("purge", name, "--yes").out == "Purged 10 messages\n"
     assert command("pull", name).out == ""
     assert len(command("peek", name).lines) == 10
@@ -182,10 +184,35 @@ def test_health_is_a_line_and_a_code(command: CommandLine, name: str, tmp_path: 
     assert line.startswith("PENSTOCK OK - ")
     assert " | backlog=" in line
     assert command("health", "-J").records[0]["status"] == "ok"
-    assert "messages wait, more than 1" in command("health", "--max-backlog", "1", code=1).out
+    assert "unacked messages, more than 1" in command("health", "--max-backlog", "1", code=1).out
     nobody = CommandLine(None, tmp_path, address="127.0.0.1:1")
     assert nobody("health", code=4).out.startswith("PENSTOCK CRITICAL - Cannot reach the server")
     assert nobody("health", "--nagios", code=2).out.startswith("PENSTOCK CRITICAL")
+
+
+def test_a_subscription_whose_filter_keeps_everything_out_is_not_behind(tmp_path: Path) -> None:
+    """For lag, health with its limits, and the series of Prometheus."""
+    with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
+        command = CommandLine(server, tmp_path)
+        command("topics", "create", "orders")
+        command("subs", "create", "paid", "orders", "--filter", 'attributes.kind = "paid"')
+        command("publish", "orders", "-", "-q", stdin="one\ntwo\nthree\n")
+        with command.process("stats", "-J", "--every", "10ms") as stats:
+            assert stats.stdout is not None
+            assert any(json.loads(line)["published"]["total"] == 3 for line in stats.stdout), "no sample came"
+        assert command("lag").out == ""
+        assert command("health", "--max-backlog", "0", "--max-age", "0s").out.startswith("PENSTOCK OK - ")
+        with closing(http.client.HTTPConnection(server.addresses["http"], timeout=SECONDS)) as connection:
+            connection.request("GET", "/metrics")
+            lines = connection.getresponse().read().decode().splitlines()
+        series = [
+            line.rpartition(" ") for line in lines if 'subscription="projects/penstock/subscriptions/paid"' in line
+        ]
+        waiting = {
+            name.partition("{")[0]: float(value) for name, _, value in series if "backlog" in name or "age" in name
+        }
+        assert len(waiting) >= 2, series
+        assert set(waiting.values()) == {0.0}, waiting
 
 
 def test_health_waits_for_a_server_that_starts(tmp_path: Path) -> None:
@@ -199,15 +226,15 @@ def test_health_waits_for_a_server_that_starts(tmp_path: Path) -> None:
 
 def test_what_runs_and_how_it_is_set_is_shown(command: CommandLine) -> None:
     lines = command("info").lines
-    assert any(line.startswith("durability.sentence\tEverything is in memory") for line in lines)
+    assert "durability.sentence\tMessages are in memory only and are lost when the process ends." in lines
     doors = {line.split("\t")[1]: line.split("\t")[3] for line in lines if line.startswith("door\t")}
     assert {"http", "azure", "text", "pubsub"} <= {name for name, state in doors.items() if state == "open"}
     assert command("info", "-J").records[0]["default_project"] == "penstock"
     with command.terminal("info") as terminal:
-        assert "text door            127.0.0.1:" in terminal.end()[1]
+        assert "text                 127.0.0.1:" in terminal.end()[1]
     assert command("settings", "memory").lines[0].split("\t")[:3] == ["memory", "true", "false"]
     assert "memory" in {line.split("\t")[0] for line in command("settings", "--changed").lines}
-    assert command.refused("settings", "colour", code=3) == "There is no setting colour"
+    assert command.refused("settings", "colour", code=3) == "Unknown setting: colour"
 
 
 def test_a_project_is_remembered_and_restored(command: CommandLine) -> None:
@@ -215,12 +242,12 @@ def test_a_project_is_remembered_and_restored(command: CommandLine) -> None:
     command("queues", "create", "q", *project)
     command("publish", "q", "a", "b", "c", *project)
     assert [project[1], "1", "1", "3"] in [line.split("\t") for line in command("projects", "ls").lines]
-    assert command("projects", "snapshot", "then", *project).out == f"Remembered 1 subscriptions of {project[1]}\n"
+    assert command("projects", "snapshot", "then", *project).out == f"Saved 1 subscriptions of {project[1]}\n"
     command("pull", "q", "-n", "2", "--ack", *project)
     assert command("projects", "snapshots", *project).lines[0].startswith("then\t1\t1\t")
-    assert command("projects", "restore", "then", "-n", *project).lines[0].startswith("Would do: 1 restored, ")
-    assert "needs --yes" in command.refused("projects", "restore", "then", *project, code=2)
-    assert command("projects", "restore", "then", "-y", *project).lines[0].startswith("1 restored, 0 made again")
+    assert command("projects", "restore", "then", "-n", *project).lines[0].startswith("Dry run: 1 restored, ")
+    assert "Use --yes" in command.refused("projects", "restore", "then", *project, code=2)
+    assert command("projects", "restore", "then", "-y", *project).lines[0].startswith("1 restored, 0 created again")
     assert command("pull", "q", "-n", "5", *project).lines == ["a", "b", "c"]
     command("projects", "forget", "then", "--yes", *project)
     assert "not found" in command.refused("projects", "restore", "then", "-y", *project, code=3)
@@ -239,7 +266,7 @@ def test_the_address_of_another_door_is_said_to_be_one(
     command: CommandLine, addresses: dict[str, str], door: str
 ) -> None:
     said = command.refused("topics", "ls", "--address", addresses[door], code=4)
-    assert said.startswith(f"What listens at http://{addresses[door]} is not the HTTP door of a Penstock server")
+    assert said.startswith(f"http://{addresses[door]} is not the HTTP port of a Penstock server")
 
 
 def test_top_is_live_and_takes_keys(command: CommandLine, name: str) -> None:
@@ -250,7 +277,7 @@ def test_top_is_live_and_takes_keys(command: CommandLine, name: str) -> None:
         terminal.until(r"TOPIC +MESSAGES")
         terminal.type(" ")
         terminal.resize(80, 24)
-        terminal.until(r"PAUSED  q quit .* t subscriptions  space go on")
+        terminal.until(r"PAUSED  q quit .* t subscriptions  space resume")
         terminal.type(" n")
         terminal.until(r"TOPIC")
         terminal.resize(60, 12)
@@ -278,7 +305,11 @@ def test_top_outlives_a_server_that_goes_away(tmp_path: Path) -> None:
     ("arguments", "code", "sentence"),
     [
         (["subs", "create", "x", "absent"], 3, "Topic not found: projects/penstock/topics/absent"),
-        (["subs", "create", "x", "NAME", "-o", "soon"], 2, "--start is beginning, end, an offset or @TIME, not 'soon'"),
+        (
+            ["subs", "create", "x", "NAME", "-o", "soon"],
+            2,
+            "--start must be beginning, end, an offset or @TIME, not 'soon'",
+        ),
         (["subs", "create", "x", "NAME", "--ack-deadline", "1h"], 1, "Ack deadline must be between 1 and 600 seconds"),
         (["subs", "create", "x", "NAME", "--filter", "a = b"], 1, "ilter"),
         (["subs", "create", "NAME", "NAME"], 1, "lready exists"),
@@ -294,14 +325,14 @@ def test_top_outlives_a_server_that_goes_away(tmp_path: Path) -> None:
         (["move", "NAME", "NAME", "--rate", "1e9", "-y"], 2, "--rate must be a number, at most 1000000"),
         (["queues", "show", "absent"], 3, "not found"),
         (["queues", "create", "NAME/x"], 1, ""),
-        (["seek", "NAME", "yesterday"], 2, "WHERE is beginning, end, an offset, @TIME or snapshot:NAME"),
-        (["seek", "NAME", "@yesterday"], 2, "A time is now"),
+        (["seek", "NAME", "yesterday"], 2, "POSITION must be beginning, end, an offset, @TIME or snapshot:NAME"),
+        (["seek", "NAME", "@yesterday"], 2, "A time must be now"),
         (["seek", "NAME", "snapshot:absent"], 3, "not found"),
         (["seek", "absent", "end"], 3, "Subscription not found"),
         (["purge", "absent"], 3, "Subscription not found"),
         (["snapshots", "create", "x", "absent"], 3, "Subscription not found"),
-        (["health", "--wait", "long"], 2, "--wait is a number"),
-        (["stats", "--every", "x"], 2, "--every is a number"),
+        (["health", "--wait", "long"], 2, "--wait must be a number"),
+        (["stats", "--every", "x"], 2, "--every must be a number"),
         (["lag", "--limit", "-1"], 2, "Invalid value for '--limit'"),
     ],
 )

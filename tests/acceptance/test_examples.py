@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PRINTED = {
     "basic.py": """
         Received {"id": 1} with {'shop': 'north'}, attempt 1
-        Processing failed: the till is jammed; it goes back
+        Processing failed: the till is jammed; returning the order
         ...
         Received {"id": 2} with {'shop': 'north'}, attempt 2
         ...

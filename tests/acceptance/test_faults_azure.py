@@ -1,4 +1,4 @@
-"""Faults as Azure's own client meets them, and what its retry makes of each: the table in docs/testing-faults.md."""
+"""Faults and the reactions of Azure's client: the table in docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def about(queue: QueueClient, verb: str, **rule: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("error", ["unavailable", "resource_exhausted", "internal"])
-def test_a_put_is_repeated(project: FaultProject, faults: Faults, queue: QueueClient, error: str) -> None:
+def test_a_put_is_retried(project: FaultProject, faults: Faults, queue: QueueClient, error: str) -> None:
     """503 ServerBusy, 503 ServerBusy, 500 InternalError."""
     with faults.add(**about(queue, "publish", nth=1, error=error)) as fault:
         queue.send_message("a")
     assert (fault.calls, project.texts(queue.queue_name)) == (2, ["a"])
 
 
-def test_the_client_gives_up_after_three_repeats(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
+def test_the_client_gives_up_after_three_retries(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     with (
         faults.add(**about(queue, "publish", code="OperationTimedOut")) as fault,
         pytest.raises(HttpResponseError) as raised,
@@ -45,9 +45,7 @@ def test_the_client_gives_up_after_three_repeats(project: FaultProject, faults: 
     assert (fault.calls, project.texts(queue.queue_name)) == (4, [])
 
 
-def test_the_client_does_not_wait_as_long_as_it_is_told(
-    project: FaultProject, faults: Faults, queue: QueueClient
-) -> None:
+def test_the_client_ignores_retry_after(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     begun = time.monotonic()
     with faults.add(**about(queue, "publish", nth=1, error="unavailable", retry_after_seconds=30)) as fault:
         queue.send_message("a")
@@ -55,7 +53,7 @@ def test_the_client_does_not_wait_as_long_as_it_is_told(
     assert time.monotonic() - begun < 25
 
 
-def test_the_hint_is_in_the_answer(project: FaultProject, faults: Faults) -> None:
+def test_retry_after_is_in_the_answer(project: FaultProject, faults: Faults) -> None:
     with project.azure(retry_total=0) as queue:
         rule = about(queue, "publish", error="unavailable", retry_after_seconds=1.5)
         with faults.add(**rule), pytest.raises(HttpResponseError) as raised:
@@ -73,7 +71,7 @@ def test_the_hint_is_in_the_answer(project: FaultProject, faults: Faults) -> Non
         ("already_exists", 409, "QueueAlreadyExists"),
     ],
 )
-def test_the_program_gets_what_does_not_pass(
+def test_permanent_errors_reach_the_program(
     project: FaultProject, faults: Faults, queue: QueueClient, error: str, status: int, code: str
 ) -> None:
     with faults.add(**about(queue, "publish", error=error)) as fault, pytest.raises(HttpResponseError) as raised:
@@ -97,13 +95,13 @@ def test_a_dropped_reply_without_retry_leaves_the_program_in_doubt(project: Faul
     assert project.texts(queue.queue_name) == ["a"]
 
 
-def test_a_closed_connection_makes_none(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
+def test_a_closed_connection_makes_no_duplicate(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     with faults.add(**about(queue, "publish", nth=1, effect="close")) as fault:
         queue.send_message("a")
     assert (fault.calls, project.texts(queue.queue_name)) == (2, ["a"])
 
 
-def test_an_answer_later_than_the_timeout_is_a_duplicate(project: FaultProject, faults: Faults) -> None:
+def test_an_answer_after_the_timeout_makes_a_duplicate(project: FaultProject, faults: Faults) -> None:
     retry = LinearRetry(backoff=0, random_jitter_range=0)
     with project.azure(retry_policy=retry, read_timeout=1) as queue:
         with faults.add(**about(queue, "publish", nth=1, latency=30)) as fault:
@@ -120,7 +118,7 @@ def test_a_late_answer_is_waited_for(project: FaultProject, faults: Faults, queu
     assert fault.calls == 1
 
 
-def test_a_full_disk_is_repeated_until_there_is_room(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
+def test_a_full_disk_is_retried_until_there_is_room(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     with faults.add(door="azure", resource=queue.queue_name, times=2, effect="disk_full") as fault:
         queue.send_message("a")
     assert (fault.hits, project.texts(queue.queue_name)) == (2, ["a"])
@@ -139,7 +137,7 @@ def test_a_message_is_delivered_twice(project: FaultProject, faults: Faults, que
         queue.delete_message(second)
 
 
-def test_messages_change_places(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
+def test_messages_are_reordered(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     queue.send_message("a")
     queue.send_message("b")
     with faults.add(**about(queue, "pull", nth=1, effect="reorder")):
@@ -160,9 +158,7 @@ def test_a_lease_ends_at_once(project: FaultProject, faults: Faults, queue: Queu
     queue.delete_message(second)
 
 
-def test_the_answer_of_a_get_that_is_lost_hides_the_message(
-    project: FaultProject, faults: Faults, queue: QueueClient
-) -> None:
+def test_a_lost_answer_to_a_get_hides_the_message(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     """The repeated get finds nothing: the message is hidden until its visibility timeout."""
     queue.send_message("a")
     with faults.add(**about(queue, "pull", nth=1, effect="drop")) as fault:
@@ -173,7 +169,7 @@ def test_the_answer_of_a_get_that_is_lost_hides_the_message(
     assert queue.receive_message().content == "a"
 
 
-def test_the_answer_of_a_delete_that_is_lost_looks_like_a_failure(
+def test_a_lost_answer_to_a_delete_looks_like_a_failure(
     project: FaultProject, faults: Faults, queue: QueueClient
 ) -> None:
     """The repeated delete is answered with 404, although the message was deleted by this very client."""
@@ -186,7 +182,7 @@ def test_the_answer_of_a_delete_that_is_lost_looks_like_a_failure(
     assert project.waiting(queue.queue_name) == 0
 
 
-def test_a_queue_that_cannot_be_made_is_asked_for_again(project: FaultProject, faults: Faults) -> None:
+def test_creating_a_queue_is_retried(project: FaultProject, faults: Faults) -> None:
     retry = LinearRetry(backoff=0, random_jitter_range=0)
     with (
         faults.add(door="azure", verb="create", nth=1, error="unavailable") as fault,
@@ -196,7 +192,7 @@ def test_a_queue_that_cannot_be_made_is_asked_for_again(project: FaultProject, f
     assert fault.calls == 2
 
 
-def test_a_held_put_goes_on_when_the_fault_ends(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
+def test_a_held_put_continues_when_the_fault_ends(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
     fault = faults.add(**about(queue, "publish", effect="hold"))
     with ThreadPoolExecutor(1) as threads:
         sent = threads.submit(queue.send_message, "a")

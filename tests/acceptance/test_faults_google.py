@@ -1,4 +1,4 @@
-"""Faults as Google's own client meets them, and what its retry makes of each: the table in docs/testing-faults.md."""
+"""Faults and the reactions of Google's client: the table in docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_example_of_the_page(project: FaultProject, faults: Faults) -> None:
 
 
 @pytest.mark.parametrize("error", ["unavailable", "resource_exhausted", "internal"])
-def test_the_publisher_repeats_what_passes(project: FaultProject, faults: Faults, error: str) -> None:
+def test_the_publisher_retries_transient_errors(project: FaultProject, faults: Faults, error: str) -> None:
     topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, error=error) as fault:
         topic.publish("a")
@@ -37,7 +37,7 @@ def test_the_publisher_repeats_what_passes(project: FaultProject, faults: Faults
 
 
 @pytest.mark.parametrize("code", ["ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "UNKNOWN"])
-def test_the_publisher_repeats_these_codes_too(project: FaultProject, faults: Faults, code: str) -> None:
+def test_the_publisher_retries_these_codes_too(project: FaultProject, faults: Faults, code: str) -> None:
     topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, code=code) as fault:
         topic.publish("a")
@@ -53,7 +53,7 @@ def test_the_publisher_repeats_these_codes_too(project: FaultProject, faults: Fa
         ("failed_precondition", exceptions.FailedPrecondition),
     ],
 )
-def test_the_program_gets_what_does_not_pass(
+def test_permanent_errors_reach_the_program(
     project: FaultProject, faults: Faults, error: str, kind: type[Exception]
 ) -> None:
     topic = project.watched()
@@ -65,7 +65,7 @@ def test_the_program_gets_what_does_not_pass(
     assert (fault.calls, topic.published) == (1, [])
 
 
-def test_the_publisher_does_not_wait_as_long_as_it_is_told(project: FaultProject, faults: Faults) -> None:
+def test_the_publisher_ignores_retry_info(project: FaultProject, faults: Faults) -> None:
     """RetryInfo is in the answer; the client has its own backoff, 0.1 s at first."""
     topic, begun = project.watched(), time.monotonic()
     asked = {"error": "unavailable", "retry_after_seconds": 30}
@@ -75,7 +75,7 @@ def test_the_publisher_does_not_wait_as_long_as_it_is_told(project: FaultProject
     assert time.monotonic() - begun < 25
 
 
-def test_the_hint_is_in_the_error(project: FaultProject, faults: Faults) -> None:
+def test_retry_info_is_in_the_error(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     asked = {"error": "unavailable", "retry_after_seconds": 1.5}
     with (
@@ -98,7 +98,7 @@ def test_a_dropped_reply_makes_a_duplicate(project: FaultProject, faults: Faults
     assert [each["id"] for each in project.messages(topic.id)][1] == message_id
 
 
-def test_a_closed_connection_makes_none(project: FaultProject, faults: Faults) -> None:
+def test_a_closed_connection_makes_no_duplicate(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, effect="close") as fault:
         topic.publish("a")
@@ -113,7 +113,7 @@ def test_a_late_answer_is_waited_for(project: FaultProject, faults: Faults) -> N
     assert (fault.calls, topic.published) == (1, ["a"])
 
 
-def test_an_answer_later_than_the_timeout_is_a_duplicate(project: FaultProject, faults: Faults) -> None:
+def test_an_answer_after_the_timeout_makes_a_duplicate(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, latency=30) as fault:
         project.publisher.publish(topic.name, b"a", timeout=0.5).result(SECONDS)
@@ -121,7 +121,7 @@ def test_an_answer_later_than_the_timeout_is_a_duplicate(project: FaultProject, 
     assert topic.published == ["a"] * fault.calls
 
 
-def test_a_held_call_goes_on_when_the_fault_ends(project: FaultProject, faults: Faults) -> None:
+def test_a_held_call_continues_when_the_fault_ends(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     fault = faults.add(door="pubsub", verb="publish", resource=topic.id, effect="hold")
     sent = project.publisher.publish(topic.name, b"a")
@@ -132,7 +132,7 @@ def test_a_held_call_goes_on_when_the_fault_ends(project: FaultProject, faults: 
     assert topic.published == ["a"]
 
 
-def test_a_full_disk_is_repeated_until_there_is_room(project: FaultProject, faults: Faults) -> None:
+def test_a_full_disk_is_retried_until_there_is_room(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     with faults.add(door="pubsub", resource=topic.id, times=2, effect="disk_full") as fault:
         topic.publish("a")
@@ -143,7 +143,7 @@ def test_a_full_disk_is_repeated_until_there_is_room(project: FaultProject, faul
 
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "INTERNAL", "ABORTED", "UNKNOWN"])
-def test_a_pull_is_repeated(project: FaultProject, faults: Faults, code: str) -> None:
+def test_a_pull_is_retried(project: FaultProject, faults: Faults, code: str) -> None:
     topic = project.watched()
     topic.publish("a")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, code=code) as fault:
@@ -155,7 +155,7 @@ def test_a_pull_is_repeated(project: FaultProject, faults: Faults, code: str) ->
     ("code", "kind"),
     [("RESOURCE_EXHAUSTED", exceptions.ResourceExhausted), ("DEADLINE_EXCEEDED", exceptions.DeadlineExceeded)],
 )
-def test_a_pull_is_not_repeated(project: FaultProject, faults: Faults, code: str, kind: type[Exception]) -> None:
+def test_a_pull_is_not_retried(project: FaultProject, faults: Faults, code: str, kind: type[Exception]) -> None:
     topic = project.watched()
     with (
         faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, code=code) as fault,
@@ -165,7 +165,7 @@ def test_a_pull_is_not_repeated(project: FaultProject, faults: Faults, code: str
     assert fault.calls == 1
 
 
-def test_the_answer_of_a_pull_that_is_lost_comes_again_after_the_deadline(
+def test_messages_of_a_lost_pull_answer_are_redelivered_after_the_deadline(
     project: FaultProject, faults: Faults
 ) -> None:
     """The client pulls again at once; the lost message is leased to nobody until its ack deadline."""
@@ -193,7 +193,7 @@ def test_a_message_is_delivered_twice(project: FaultProject, faults: Faults, mos
 
 
 @pytest.mark.parametrize(("most", "expected"), [(1, ["b"]), (10, ["b", "a"])])
-def test_messages_change_places(project: FaultProject, faults: Faults, most: int, expected: list[str]) -> None:
+def test_messages_are_reordered(project: FaultProject, faults: Faults, most: int, expected: list[str]) -> None:
     topic = project.watched()
     topic.publish("a", "b")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="reorder"):
@@ -214,7 +214,7 @@ def test_a_lease_ends_at_once(project: FaultProject, faults: Faults) -> None:
     assert topic.waiting == 0
 
 
-def test_an_ack_that_fails_is_repeated(project: FaultProject, faults: Faults) -> None:
+def test_a_failed_ack_is_retried(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     topic.publish("a")
     (got,) = topic.pull()
@@ -223,7 +223,7 @@ def test_an_ack_that_fails_is_repeated(project: FaultProject, faults: Faults) ->
     assert (fault.calls, topic.waiting) == (2, 0)
 
 
-def test_an_ack_is_not_repeated_after_an_internal_error(project: FaultProject, faults: Faults) -> None:
+def test_an_ack_is_not_retried_after_an_internal_error(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     topic.publish("a")
     (got,) = topic.pull()
@@ -236,7 +236,7 @@ def test_an_ack_is_not_repeated_after_an_internal_error(project: FaultProject, f
 
 
 @pytest.mark.parametrize("effect", ["drop", "close"])
-def test_an_ack_whose_answer_is_lost_is_repeated(project: FaultProject, faults: Faults, effect: str) -> None:
+def test_an_ack_is_retried_after_a_lost_answer(project: FaultProject, faults: Faults, effect: str) -> None:
     topic = project.watched()
     topic.publish("a")
     (got,) = topic.pull()
@@ -260,7 +260,7 @@ def test_a_closed_stream_is_opened_again(project: FaultProject, faults: Faults) 
 
 
 @pytest.mark.parametrize("error", ["unavailable", "internal", "resource_exhausted"])
-def test_the_stream_goes_on_after_an_error_that_passes(project: FaultProject, faults: Faults, error: str) -> None:
+def test_the_stream_continues_after_a_transient_error(project: FaultProject, faults: Faults, error: str) -> None:
     """Not while it is opened for the first time: then this client may open two, and read one (api-core 2.44)."""
     topic = project.watched()
     with topic.listening() as arrived:
@@ -274,7 +274,7 @@ def test_the_stream_goes_on_after_an_error_that_passes(project: FaultProject, fa
 @pytest.mark.parametrize(
     ("code", "kind"), [("PERMISSION_DENIED", exceptions.PermissionDenied), ("CANCELLED", exceptions.Cancelled)]
 )
-def test_the_stream_ends_with_an_error_that_does_not_pass(
+def test_the_stream_ends_with_a_permanent_error(
     project: FaultProject, faults: Faults, code: str, kind: type[Exception]
 ) -> None:
     topic = project.watched()
@@ -284,7 +284,7 @@ def test_the_stream_ends_with_an_error_that_does_not_pass(
             listening.result(SECONDS)
 
 
-def test_messages_that_a_stream_lost_come_again_after_the_deadline(project: FaultProject, faults: Faults) -> None:
+def test_lost_messages_of_a_stream_are_redelivered_after_the_deadline(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     project.clock.freeze()
     with topic.listening() as arrived:
@@ -310,7 +310,7 @@ def test_the_listener_sees_a_duplicate(project: FaultProject, faults: Faults) ->
     assert (first.message_id, first.ack_id) == (second.message_id, second.ack_id)
 
 
-def test_the_listener_gets_a_message_again_whose_lease_ended(project: FaultProject, faults: Faults) -> None:
+def test_the_listener_gets_a_message_again_after_its_lease_ended(project: FaultProject, faults: Faults) -> None:
     topic = project.watched()
     fault = faults.add(door="pubsub", verb="pull", resource=topic.id, effect="expire")
     with topic.listening() as arrived:

@@ -1,4 +1,4 @@
-"""Faults of push, as an endpoint meets them: the table in docs/testing-faults.md."""
+"""Faults of push and their effects on an endpoint: the table in docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def topic(project: FaultProject, endpoint: Endpoint) -> Topic:
     return project.watched(push_config={"push_endpoint": endpoint.url})
 
 
-def test_push_is_paused_and_goes_on(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+def test_push_is_paused_and_continues(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
     (first,) = topic.publish("a")
     assert endpoint.next_id() == first
     fault = faults.add(verb="push", resource=topic.id, effect="hold").wait()
@@ -82,14 +82,14 @@ def test_the_lease_ends_while_the_endpoint_works(faults: Faults, endpoint: Endpo
     assert fault.hits == 1
 
 
-def test_push_goes_on_after_an_error(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+def test_push_continues_after_an_error(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
     fault = faults.add(verb="push", resource=topic.id, times=2, error="unavailable").wait(2)
     (sent,) = topic.publish("a")
     assert endpoint.next_id() == sent
     assert fault.hits == 2
 
 
-def test_an_ack_that_fails_brings_the_message_again(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
+def test_a_message_is_pushed_again_after_a_failed_ack(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
     """What the endpoint accepted comes again after its ack deadline, and ten seconds for the way."""
     with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="unavailable") as fault:
         (sent,) = topic.publish("a")

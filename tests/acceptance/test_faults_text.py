@@ -1,4 +1,4 @@
-"""Faults as clients of the text protocol meet them: the table in docs/testing-faults.md."""
+"""Faults and the reactions of text clients: the table in docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def test_a_dropped_reply_makes_a_duplicate(project: FaultProject, faults: Faults
     assert (fault.calls, project.texts(id_of(queue))) == (2, ["a", "a"])
 
 
-def test_a_closed_connection_makes_none(project: FaultProject, faults: Faults, client: Client, queue: str) -> None:
+def test_a_closed_connection_makes_no_duplicate(
+    project: FaultProject, faults: Faults, client: Client, queue: str
+) -> None:
     with faults.add(**about(queue, "publish", nth=1, effect="close")) as fault:
         client.send(queue, b"a")
     assert (fault.calls, project.texts(id_of(queue))) == (2, ["a"])
@@ -100,7 +102,7 @@ def test_a_late_answer_is_waited_for(project: FaultProject, faults: Faults, clie
     assert (fault.calls, project.texts(id_of(queue))) == (1, ["a"])
 
 
-def test_a_held_send_goes_on_when_the_fault_ends(
+def test_a_held_send_continues_when_the_fault_ends(
     project: FaultProject, faults: Faults, client: Client, queue: str
 ) -> None:
     client.send(queue, b"a")
@@ -129,7 +131,7 @@ def test_a_message_is_delivered_twice(faults: Faults, client: Client, queue: str
     assert (first.id, first.content) == (second.id, second.content)
 
 
-def test_messages_change_places(faults: Faults, client: Client, queue: str) -> None:
+def test_messages_are_reordered(faults: Faults, client: Client, queue: str) -> None:
     client.send_many(queue, [b"a", b"b"])
     with faults.add(**about(queue, "pull", nth=1, effect="reorder")):
         assert [each.content for each in take(client, queue, 2)] == [b"b", b"a"]
@@ -146,7 +148,7 @@ def test_a_lease_ends_at_once(project: FaultProject, faults: Faults, queue: str)
         assert (first, fault.hits) == (second, 1)
 
 
-def test_a_closed_stream_gives_everything_back(project: FaultProject, faults: Faults, queue: str) -> None:
+def test_a_closed_connection_returns_all_messages(project: FaultProject, faults: Faults, queue: str) -> None:
     with Plug(place(project)) as plug:
         plug.send(queue.encode(), b"a")
         plug.hear_ids(1)
@@ -185,9 +187,7 @@ def test_an_ack_whose_answer_is_lost(project: FaultProject, faults: Faults, queu
     assert project.waiting(id_of(queue)) == 0
 
 
-def test_an_ack_that_was_never_decided_brings_the_message_back(
-    project: FaultProject, faults: Faults, queue: str
-) -> None:
+def test_a_message_is_redelivered_if_its_ack_was_not_decided(project: FaultProject, faults: Faults, queue: str) -> None:
     with Plug(place(project)) as plug:
         plug.send(queue.encode(), b"a")
         plug.hear_ids(1)

@@ -355,7 +355,7 @@ def test_health_and_reflection(server: GoogleServer) -> None:
 
 EXAMPLES = {
     "google_worker.py": "Billing apples from north\nBilling pears from north\nBilling plums from north\n",
-    "google_dead_letters.py": "".join(f"Attempt {attempt}: nobody there\n" for attempt in range(1, 6))
+    "google_dead_letters.py": "".join(f"Attempt {attempt}: no one at home\n" for attempt in range(1, 6))
     + "Lost after 5 attempts: parcel without an address\n",
 }
 

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.framing import framed
+from penstock.doors.google.framing import frame_message
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from tests.acceptance.google_server import TimedServer
@@ -68,7 +68,7 @@ def deaf(server: TimedServer, *, window: int) -> socket.socket:
         + h2.settings({4: window})
         + h2.window_update(0, window)
         + h2.frame(h2.HEADERS, h2.END_HEADERS, 1, hpack.encode(headers))
-        + h2.frame(h2.DATA, 0, 1, framed(first.SerializeToString()))
+        + h2.frame(h2.DATA, 0, 1, frame_message(first.SerializeToString()))
     )
     return connection
 

@@ -126,7 +126,7 @@ def test_consumers_are_there_while_they_are_connected_or_have_messages(server: S
         shown = dict(line.split("\t", 1) for line in command("subs", "show", QUEUE).lines)
         assert (shown["consumers"], len(json.loads(shown["connected"]))) == ("2", 3)
         with command.terminal("subs", "show", QUEUE) as terminal:
-            terminal.until("DOOR.*\n.*pubsub.*\n")
+            terminal.until("PROTOCOL.*\n.*pubsub.*\n")
         messages.close()
         listening.cancel()
         listening.result(SECONDS)

@@ -7,6 +7,7 @@ import base64
 import http.client
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from penstock.admin.client import Client as AdminClient
 from penstock.doors.google.messages import response as message
 from penstock.doors.google.rest import BODY_BYTES_MAX
 from penstock.text.blocking import Client as TextClient
+from tests.acceptance.command_line import CommandLine
 from tests.doors.azure.signing import ACCOUNT, account_sas
 from tests.server_process import SECONDS, ServerProcess
 
@@ -150,8 +152,38 @@ def test_bodies_that_a_text_client_stored_are_shown_with_the_reason(server: Serv
             query = {"from": -1, "decode": "true", "body_bytes": 10}
             (shown,) = admin.get(f"/topics/{topic}/messages", **query)["messages"]
             assert shown["decoded"]["text"] is None
-            assert shown["decoded"]["problem"] in (TOO_DEEP, "The body does not fit the schema.")
-            assert topic.startswith("tree") or shown["decoded"]["problem"] == TOO_DEEP
+            assert shown["decoded"]["problem"] == TOO_DEEP
+
+
+def test_the_deepest_bodies_that_are_accepted_are_shown(server: ServerProcess) -> None:
+    chain: Any = None
+    for _ in range(99):
+        chain = {"n": {"N": chain} if chain else None}
+    deepest = {
+        "avro-binary": b"\x02" * 99 + b"\x00",
+        "avro-json": json.dumps(chain).encode(),
+        "tree-binary": tree(100),
+        "tree-json": objects(100),
+    }
+    with AdminClient(server.addresses["http"]) as admin:
+        for topic, body in deepest.items():
+            content = {"messages": [{"data": base64.b64encode(body).decode()}]}
+            path = f"/v1/projects/demo/topics/{topic}:publish"
+            status, answer = request(server.addresses["pubsub"], "POST", path, json.dumps(content).encode())
+            assert status == 200, (topic, answer)
+            query = {"from": -1, "decode": "true", "body_bytes": 10}
+            (shown,) = admin.get(f"/topics/{topic}/messages", **query)["messages"]
+            assert shown["decoded"]["problem"] == "", topic
+            assert shown["decoded"]["text"].count('"n"') >= 99
+
+
+@pytest.mark.parametrize("levels", [100_000, 1_000_000])
+@pytest.mark.parametrize(("suffix", "before", "after"), [("toml", "[", "]"), ("toml", "{a=", "}"), ("json", "[", "]")])
+def test_seed_files(server: ServerProcess, tmp_path: Path, suffix: str, before: str, after: str, levels: int) -> None:
+    file, nested = tmp_path / f"seed.{suffix}", before * levels + "1" + after * levels
+    file.write_text(f"topics = {nested}" if suffix == "toml" else f'{{"topics": {nested}}}')
+    said = CommandLine(server, tmp_path).refused("seed", str(file), code=2)
+    assert f"{file}: not valid {suffix.upper()}: values are nested too deeply" in said
 
 
 @pytest.mark.parametrize("levels", DEPTHS)

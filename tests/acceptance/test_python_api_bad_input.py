@@ -1,4 +1,4 @@
-"""Bad input: what is refused, with which class, code and words; and nothing is lost by it."""
+"""Invalid input: its error class, code and message, and that no message is lost."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ async def test_a_bad_message_is_refused_and_the_good_ones_beside_it_are_not(harn
         assert error.value.code == 3
         with refused(words):
             topic.publish(**message)
-    with refused("Not a value that JSON can hold"):
+    with refused("The value cannot be encoded as JSON"):
         await topic.publish_json({"a": object()})
     for publishing in good:
         assert await publishing
@@ -151,7 +151,7 @@ async def test_a_bad_message_is_refused_and_the_good_ones_beside_it_are_not(harn
 
 
 @story("memory")
-async def test_bytes_in_other_clothes_are_bytes(harness: Harness) -> None:
+async def test_bytearray_and_memoryview_are_accepted_as_data(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("s")
     buffer = bytearray(b"abc")
@@ -184,7 +184,7 @@ async def test_a_deadline_out_of_range_is_refused_by_its_message(harness: Harnes
 
 
 @story("memory", "shared memory")
-async def test_use_after_close_is_told(harness: Harness) -> None:
+async def test_use_after_close_is_refused(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("s")
     await topic.publish_message(b"a")
@@ -206,7 +206,7 @@ def test_names_and_parts_of_a_client_are_checked() -> None:
             PubSub(project)  # type: ignore[arg-type]
     with refused("queue must be a MessageQueue, not str"):
         PubSub(queue="queue")  # type: ignore[arg-type]
-    with refused("Give a queue, or data, limits and clock for one, not both"):
+    with refused("Set either queue, or data, limits and clock, not both"):
         PubSub(queue=MessageQueue(), data="folder")
     for name in ("", None, 5, "projects/p/topics/", "a/b"):
         with pytest.raises(InvalidArgumentError):
@@ -216,7 +216,7 @@ def test_names_and_parts_of_a_client_are_checked() -> None:
 
 
 @story("memory")
-async def test_what_is_not_there_is_not_found(harness: Harness) -> None:
+async def test_missing_resources_raise_not_found(harness: Harness) -> None:
     topic = harness.pubsub.topic("nothing")
     words = "Topic not found: projects/penstock/topics/nothing"
     for publishing in (topic.publish_message(b"a"), topic.publish_json({}), topic.publish(b"b")):

@@ -1,4 +1,4 @@
-"""A dead letter topic that is not there: the Python API says so each time, and nothing is lost or loops."""
+"""A missing dead letter topic: an error each time, without a loss or a busy loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.acceptance.python_api import Harness, bodies, story
 
 
 @story()
-async def test_a_dead_letter_with_nowhere_to_go_is_an_error_each_time(harness: Harness) -> None:
+async def test_a_missing_dead_letter_topic_is_an_error_each_time(harness: Harness) -> None:
     """001 BR-010: without the topic the message stays, and comes again ever more seldom."""
     topic = await harness.topic()
     policy = {"dead_letter_topic": "dead", "max_delivery_attempts": 2}

@@ -1,4 +1,4 @@
-"""Every code block of docs/python-api.md and of the API's docstrings does what it says."""
+"""Every code block of docs/python-api.md runs, and calls in docstrings parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a message stays with its listener, what comes of those that never reached one, and of those that fail."""
+"""Lease extension, messages that reached no listener, and messages whose listener failed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Bench:
 
 
 @story()
-async def test_a_message_stays_with_its_listener_while_it_runs(harness: Harness) -> None:
+async def test_a_lease_is_extended_while_the_listener_runs(harness: Harness) -> None:
     """001 maxExtension: by default up to an hour, so a slow listener does not get its message again in parallel."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=10)
@@ -46,7 +46,7 @@ async def test_a_message_stays_with_its_listener_while_it_runs(harness: Harness)
 
 
 @story()
-async def test_with_exactly_once_the_answer_of_a_slow_listener_counts(harness: Harness) -> None:
+async def test_a_slow_listener_can_ack_with_exactly_once_delivery(harness: Harness) -> None:
     """000 BR-010, 001 maxExtension."""
     topic = await harness.topic()
     options = {"ack_deadline_seconds": 5, "enable_exactly_once_delivery": True}
@@ -62,7 +62,7 @@ async def test_with_exactly_once_the_answer_of_a_slow_listener_counts(harness: H
 
 
 @story("memory", "shared memory")
-async def test_an_hour_is_the_end_of_it(harness: Harness) -> None:
+async def test_leases_are_extended_for_at_most_an_hour(harness: Harness) -> None:
     """001 maxExtension: default 3600 seconds."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=600)
@@ -93,7 +93,7 @@ async def test_extension_can_be_switched_off(harness: Harness) -> None:
 
 
 @story()
-async def test_a_listener_that_has_returned_lets_the_lease_end(harness: Harness) -> None:
+async def test_a_lease_ends_after_a_listener_returned_without_an_answer(harness: Harness) -> None:
     """001 AC-003, BR-005: also one that ran for a while before, and beside one that still runs."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
@@ -138,7 +138,7 @@ async def test_closing_waits_for_a_slow_listener_and_keeps_its_lease(harness: Ha
 
 
 @story("memory", "shared memory")
-async def test_a_plain_function_may_be_slower_than_the_deadline(harness: Harness) -> None:
+async def test_a_blocking_listener_can_ack_after_the_deadline(harness: Harness) -> None:
     """001 maxExtension: it holds up the event loop, so nothing can be extended meanwhile, and still its ack counts."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
@@ -195,7 +195,7 @@ async def test_a_loop_keeps_the_message_it_works_on(harness: Harness) -> None:
 
 
 @story()
-async def test_what_no_listener_saw_counts_for_nothing(harness: Harness) -> None:
+async def test_a_delivery_that_no_listener_saw_is_no_attempt(harness: Harness) -> None:
     """Section 5 of the design: closed with messages waiting, they come back without an attempt."""
     topic = await harness.topic()
     await topic.create_subscription("my-sub")
@@ -219,7 +219,7 @@ async def test_what_no_listener_saw_counts_for_nothing(harness: Harness) -> None
 
 
 @story()
-async def test_what_a_loop_took_ahead_counts_for_nothing(harness: Harness) -> None:
+async def test_a_delivery_that_a_loop_did_not_see_is_no_attempt(harness: Harness) -> None:
     """Section 5 of the design."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -240,7 +240,7 @@ async def test_what_a_loop_took_ahead_counts_for_nothing(harness: Harness) -> No
 
 
 @story()
-async def test_a_listener_that_always_raises_is_not_called_without_end(harness: Harness) -> None:
+async def test_a_listener_that_always_raises_is_called_after_growing_delays(harness: Harness) -> None:
     """Law 9, and 001 BR-007: the first repetition comes at once, the later ones after longer and longer pauses."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=60)
@@ -261,7 +261,7 @@ async def test_a_listener_that_always_raises_is_not_called_without_end(harness: 
 
 
 @story("memory")
-async def test_with_a_retry_policy_a_raise_waits_as_the_policy_says(harness: Harness) -> None:
+async def test_a_raise_is_retried_by_the_retry_policy(harness: Harness) -> None:
     """001 RetryPolicy."""
     topic = await harness.topic()
     policy = {"minimum_backoff": 20, "maximum_backoff": 20}
@@ -283,7 +283,7 @@ async def test_with_a_retry_policy_a_raise_waits_as_the_policy_says(harness: Har
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
-def test_thirty_seconds_by_hand_are_as_thirty_seconds(shared: bool) -> None:
+def test_a_manual_clock_extends_leases_like_real_time(shared: bool) -> None:
     """001 maxExtension with a ManualClock: moved in one go, it still extends what is to be extended."""
 
     async def main() -> None:
@@ -315,7 +315,7 @@ async def _until(happened: Callable[[], object]) -> None:
 
 
 @story()
-async def test_an_ack_in_time_is_in_time(harness: Harness) -> None:
+async def test_an_ack_before_the_deadline_counts_if_it_is_sent_later(harness: Harness) -> None:
     """000 BR-002: time that passes after the call does not make it late."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)

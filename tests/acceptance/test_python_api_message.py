@@ -36,7 +36,7 @@ async def redelivered(harness: Harness, subscription: Subscription, answer: str)
 
 
 @story()
-async def test_every_property_is_there(harness: Harness) -> None:
+async def test_a_received_message_has_every_property(harness: Harness) -> None:
     """000 BR-001, AC-001: id, data, attributes and publish time; data is bytes, the time a datetime."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub")
@@ -93,7 +93,7 @@ async def test_an_ack_makes_room_and_a_second_one_changes_nothing(harness: Harne
 
 
 @story()
-async def test_a_nack_brings_it_back_at_once(harness: Harness) -> None:
+async def test_a_nacked_message_is_redelivered_at_once(harness: Harness) -> None:
     """000 BR-003, AC-003: a nacked message is delivered again with its attempt counted up, without time passing."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
@@ -121,7 +121,7 @@ async def test_a_nack_after_an_ack_changes_nothing(harness: Harness) -> None:
 
 
 @story()
-async def test_a_deadline_can_be_moved_again_and_again(harness: Harness) -> None:
+async def test_a_deadline_can_be_modified_repeatedly(harness: Harness) -> None:
     """000 BR-004, AC-004: within the new deadline the message stays, however often it is extended."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline=1)
@@ -140,7 +140,7 @@ async def test_a_deadline_can_be_moved_again_and_again(harness: Harness) -> None
 
 
 @story()
-async def test_a_deadline_of_nothing_is_a_nack(harness: Harness) -> None:
+async def test_a_deadline_of_zero_is_a_nack(harness: Harness) -> None:
     """000 BR-004: 0 seconds brings it back at once; a moved deadline ends like any other."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -156,7 +156,7 @@ async def test_a_deadline_of_nothing_is_a_nack(harness: Harness) -> None:
 
 
 @story()
-async def test_an_unanswered_message_comes_again(harness: Harness) -> None:
+async def test_an_unanswered_message_is_redelivered_after_its_deadline(harness: Harness) -> None:
     """000 BR-005: when the deadline passes the message is delivered again and the attempt counted."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline=1)
@@ -196,7 +196,7 @@ async def test_data_may_be_empty(harness: Harness) -> None:
 
 
 @story()
-async def test_attributes_are_the_readers_own_copy(harness: Harness) -> None:
+async def test_attributes_are_a_copy(harness: Harness) -> None:
     """000 BR-008: whatever is done to them, the message stays as it is; the publisher's dictionary too is its own."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -215,7 +215,7 @@ async def test_attributes_are_the_readers_own_copy(harness: Harness) -> None:
 
 
 @story()
-async def test_the_ordering_key_is_there_if_one_was_given(harness: Harness) -> None:
+async def test_the_ordering_key_is_none_or_the_published_one(harness: Harness) -> None:
     """000 BR-009, AC-007: the key of a message published with one, None for one without."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -259,7 +259,7 @@ async def test_attempts_are_counted_from_one(harness: Harness) -> None:
 
 
 @story()
-async def test_an_ack_can_say_that_it_counted(harness: Harness) -> None:
+async def test_ack_with_response_returns_success(harness: Harness) -> None:
     """000 BR-010, AC-011: with exactly-once delivery SUCCESS means that the message does not come again."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub", enable_exactly_once_delivery=True)
@@ -278,7 +278,7 @@ async def test_an_ack_can_say_that_it_counted(harness: Harness) -> None:
 
 
 @story()
-async def test_a_nack_can_say_that_it_counted(harness: Harness) -> None:
+async def test_nack_with_response_returns_success(harness: Harness) -> None:
     """000 BR-010, AC-012: SUCCESS, and the message is delivered again."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", enable_exactly_once_delivery=True)
@@ -296,7 +296,7 @@ async def test_a_nack_can_say_that_it_counted(harness: Harness) -> None:
 
 
 @story()
-async def test_a_second_ack_is_told_that_it_is_invalid(harness: Harness) -> None:
+async def test_a_second_ack_returns_invalid(harness: Harness) -> None:
     """000 BR-010, AC-013: with exactly-once delivery the second response is INVALID, whatever the first answer was."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", enable_exactly_once_delivery=True)
@@ -311,7 +311,7 @@ async def test_a_second_ack_is_told_that_it_is_invalid(harness: Harness) -> None
 
 
 @story()
-async def test_an_ack_after_the_deadline_is_told_that_it_is_invalid(harness: Harness) -> None:
+async def test_an_ack_after_the_deadline_returns_invalid(harness: Harness) -> None:
     """000 BR-010: another code than SUCCESS says that the message may be delivered again."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline=1, enable_exactly_once_delivery=True)
@@ -325,7 +325,7 @@ async def test_an_ack_after_the_deadline_is_told_that_it_is_invalid(harness: Har
 
 
 @story()
-async def test_a_response_says_when_the_subscription_is_gone(harness: Harness) -> None:
+async def test_a_response_tells_of_a_deleted_subscription(harness: Harness) -> None:
     """000 BR-010: FAILED_PRECONDITION when the topic or the subscription was deleted meanwhile."""
     topic = await harness.topic()
     for name in ("first", "second"):

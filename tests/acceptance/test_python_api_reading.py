@@ -1,4 +1,4 @@
-"""Reading in all its ways: listeners of every kind, `async for`, pull, leases that are extended, and every end."""
+"""Reading with listeners, `async for` and pull: leases, closing, errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.acceptance.python_api import Harness, ack, bodies, story
 
 
 @story("memory", "sqlite")
-async def test_listeners_that_wait_do_not_hold_up_others(harness: Harness) -> None:
+async def test_waiting_listeners_do_not_block_others(harness: Harness) -> None:
     """All that flow control allows are under way at once."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 50})
@@ -64,7 +64,7 @@ async def test_a_listener_may_use_timeouts_and_its_own_task(harness: Harness) ->
 
 
 @story("memory")
-async def test_every_listener_hears_every_message(harness: Harness) -> None:
+async def test_every_listener_gets_every_message(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     heard: list[str] = []
@@ -106,7 +106,7 @@ async def test_without_listeners_nothing_is_pulled(harness: Harness) -> None:
 
 
 @story("memory", "shared memory")
-async def test_an_answer_is_no_reason_to_pull(harness: Harness) -> None:
+async def test_an_answer_causes_no_pull(harness: Harness) -> None:
     """Where there was room all the time, the queue is asked again when something comes, not with every ack."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -132,7 +132,7 @@ async def test_an_answer_is_no_reason_to_pull(harness: Harness) -> None:
 
 
 @story("memory", "sqlite")
-async def test_what_wakes_a_reader_that_closes_is_left_to_another(harness: Harness) -> None:
+async def test_a_closing_reader_passes_its_wake_up_on(harness: Harness) -> None:
     topic = await harness.topic()
     first = await topic.create_subscription("my-sub")
     second = harness.pubsub.subscription("my-sub")
@@ -146,7 +146,7 @@ async def test_what_wakes_a_reader_that_closes_is_left_to_another(harness: Harne
 
 
 @story("memory")
-async def test_an_error_nobody_listens_to_is_logged(harness: Harness) -> None:
+async def test_an_error_without_a_listener_is_logged(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     seen: list[Message] = []
@@ -217,7 +217,7 @@ async def test_messages_can_be_read_in_a_loop(harness: Harness) -> None:
 
 
 @story()
-async def test_what_a_loop_did_not_take_goes_back(harness: Harness) -> None:
+async def test_messages_that_a_loop_did_not_see_are_returned(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(20)])
@@ -280,7 +280,7 @@ async def test_an_error_ends_the_loop(harness: Harness) -> None:
 
 
 @story("memory")
-async def test_a_slow_loop_does_not_hoard(harness: Harness) -> None:
+async def test_a_slow_loop_pulls_few_messages_ahead(harness: Harness) -> None:
     """Others get what it could not handle within the lease."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -297,7 +297,7 @@ async def test_a_slow_loop_does_not_hoard(harness: Harness) -> None:
 
 
 @story()
-async def test_pull_takes_what_is_there(harness: Harness) -> None:
+async def test_pull_returns_ready_messages(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     assert await subscription.pull() == []
@@ -386,7 +386,7 @@ async def test_the_deadline_of_a_handle_has_bounds(harness: Harness) -> None:
 
 
 @story()
-async def test_closing_may_hand_back_at_once(harness: Harness) -> None:
+async def test_closing_with_nack_returns_messages_at_once(harness: Harness) -> None:
     """NACK: what is in hand goes back, and listeners that still wait are cancelled."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", close_options={"behavior": "NACK"})
@@ -498,7 +498,7 @@ async def test_all_listeners_may_close_everything_at_once(harness: Harness) -> N
 
 
 @story("memory")
-async def test_what_is_being_closed_cannot_be_opened(harness: Harness) -> None:
+async def test_a_closing_subscription_cannot_be_opened(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     received = harness.listen(subscription)
@@ -514,7 +514,7 @@ async def test_what_is_being_closed_cannot_be_opened(harness: Harness) -> None:
 
 
 @story("memory", "sqlite")
-async def test_closing_twice_is_closing_once(harness: Harness) -> None:
+async def test_closing_twice_is_harmless(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     closed: list[str] = []
@@ -574,7 +574,7 @@ async def test_several_clients_share_the_queue_of_a_server(harness: Harness) -> 
 
 
 @story("memory")
-async def test_projects_are_apart(harness: Harness) -> None:
+async def test_projects_are_separate(harness: Harness) -> None:
     other = PubSub("other", queue=harness.pubsub.session.queue)  # type: ignore[arg-type]
     await harness.topic("a")
     await other.create_topic("b")
@@ -588,7 +588,7 @@ async def test_projects_are_apart(harness: Harness) -> None:
     assert await other.get_subscriptions() == []
 
 
-def test_what_needs_a_loop_says_so() -> None:
+def test_calls_that_need_an_event_loop_say_so() -> None:
     pubsub = PubSub()
     subscription = pubsub.subscription("my-sub")
     subscription.on("message", ack)
@@ -631,7 +631,7 @@ def test_one_client_serves_one_loop_after_the_other(make: type[PubSub]) -> None:
 
 
 @story("sqlite", "shared sqlite")
-async def test_what_was_accepted_is_there_after_a_restart(harness: Harness) -> None:
+async def test_published_messages_survive_a_restart(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(5)])

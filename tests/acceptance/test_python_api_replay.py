@@ -1,4 +1,4 @@
-"""Replay: a subscription goes back, or ahead, to a moment or a snapshot."""
+"""Seeks of a subscription to times and snapshots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.acceptance.python_api import Harness, ack, bodies, story
 
 
 @story()
-async def test_a_subscription_goes_back_to_a_moment(harness: Harness) -> None:
+async def test_a_subscription_seeks_back_to_a_time(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", retain_acked_messages=True)
     received = harness.listen(subscription, ack)
@@ -29,7 +29,7 @@ async def test_a_subscription_goes_back_to_a_moment(harness: Harness) -> None:
 
 
 @story()
-async def test_a_subscription_goes_ahead_to_a_moment(harness: Harness) -> None:
+async def test_a_subscription_seeks_ahead_to_a_time(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await topic.publish_message(b"never read")
@@ -40,7 +40,7 @@ async def test_a_subscription_goes_ahead_to_a_moment(harness: Harness) -> None:
 
 
 @story()
-async def test_a_snapshot_remembers_what_was_not_acked(harness: Harness) -> None:
+async def test_a_snapshot_keeps_unacked_messages(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     for text in (b"a", b"b", b"c"):
@@ -63,7 +63,7 @@ async def test_a_snapshot_remembers_what_was_not_acked(harness: Harness) -> None
 
 
 @story("memory", "sqlite")
-async def test_a_seek_frees_what_flow_control_held(harness: Harness) -> None:
+async def test_a_seek_releases_held_messages(harness: Harness) -> None:
     """Deliveries from before are void, also for the one who holds them."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
@@ -81,7 +81,7 @@ async def test_a_seek_frees_what_flow_control_held(harness: Harness) -> None:
 
 
 @story("memory", "shared sqlite")
-async def test_snapshots_have_a_life(harness: Harness) -> None:
+async def test_snapshots_are_created_and_deleted(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     snapshot = await subscription.snapshot("snap").create()
@@ -99,7 +99,7 @@ async def test_snapshots_have_a_life(harness: Harness) -> None:
 
 
 @story("memory")
-async def test_a_moment_needs_its_time_zone(harness: Harness) -> None:
+async def test_a_seek_time_needs_a_zone(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     with pytest.raises(InvalidArgumentError, match="time zone"):

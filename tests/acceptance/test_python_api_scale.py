@@ -1,4 +1,4 @@
-"""Many of everything, nothing left behind, and one look at the real clock."""
+"""Many topics and subscriptions, no leaks after close, and one test with the real clock."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _in_flight(harness: Harness, name: str) -> int:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_the_real_clock_does_the_same(durable: bool, tmp_path: Path) -> None:
+def test_the_api_works_with_the_real_clock(durable: bool, tmp_path: Path) -> None:
     """The one test in real time: redelivery after a deadline of a second, and a pull that waits."""
     asyncio.run(_in_real_time(PubSub(data=tmp_path / "data" if durable else None)))
 

@@ -96,7 +96,7 @@ async def test_no_more_than_max_bytes_are_in_flight(harness: Harness) -> None:
 
 
 @story("memory", "shared sqlite")
-async def test_one_message_larger_than_the_limit_still_comes(harness: Harness) -> None:
+async def test_a_message_larger_than_the_limit_is_delivered(harness: Harness) -> None:
     """001 BR-004: the limit stops what follows, it does not make a large message undeliverable."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_bytes": 10})
@@ -125,7 +125,7 @@ async def test_excess_messages_may_be_allowed(harness: Harness) -> None:
 
 
 @story()
-async def test_an_expired_message_leaves_its_place_in_flow_control(harness: Harness) -> None:
+async def test_flow_control_does_not_count_expired_messages(harness: Harness) -> None:
     """001 BR-003, BR-005: what nobody answers is redelivered although the limit was reached."""
     topic = await harness.topic()
     options = {"flow_control": {"max_messages": 1}, "ack_deadline_seconds": 1}
@@ -156,7 +156,7 @@ async def test_an_unanswered_message_is_redelivered(harness: Harness) -> None:
 
 
 @story()
-async def test_messages_of_a_key_come_in_order(harness: Harness) -> None:
+async def test_messages_of_an_ordering_key_are_delivered_in_order(harness: Harness) -> None:
     """001 BR-006, AC-004: in the order of publishing, each after the ack of the one before."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub", enable_message_ordering=True)
@@ -208,7 +208,7 @@ async def test_a_full_stream_notices_the_deletion_too(harness: Harness) -> None:
 
 
 @story()
-async def test_the_stream_goes_on_when_what_was_gone_is_back(harness: Harness) -> None:
+async def test_the_stream_continues_when_the_subscription_is_created_again(harness: Harness) -> None:
     """001 BR-007: deleted by somebody else and created again, the subscription delivers again."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -248,7 +248,7 @@ async def test_even_a_bug_below_does_not_end_the_stream(harness: Harness) -> Non
 
 
 @story()
-async def test_a_listener_that_raises_gives_its_message_back(harness: Harness) -> None:
+async def test_a_message_is_nacked_when_its_listener_raises(harness: Harness) -> None:
     """001 BR-007: the message is nacked, the error event carries the exception, the stream goes on."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
@@ -343,7 +343,7 @@ async def test_deleting_closes_first(harness: Harness) -> None:
 
 
 @story()
-async def test_what_fails_too_often_becomes_a_dead_letter(harness: Harness) -> None:
+async def test_a_message_is_dead_lettered_after_its_last_attempt(harness: Harness) -> None:
     """001 BR-010: after max_delivery_attempts it is in the dead letter topic and gone from the subscription."""
     topic = await harness.topic()
     dead = await harness.topic("dead")
@@ -399,7 +399,7 @@ async def test_options_set_later_take_effect(harness: Harness) -> None:
 
 
 @story()
-async def test_existence_can_be_asked_for(harness: Harness) -> None:
+async def test_exists_tells_whether_a_subscription_exists(harness: Harness) -> None:
     """001 AC-008: False, then True after create, then False after delete."""
     await harness.topic()
     subscription = harness.pubsub.subscription("my-sub")
@@ -445,7 +445,7 @@ async def test_retries_wait_for_their_backoff(harness: Harness) -> None:
 
 
 @story("memory", "sqlite")
-async def test_a_subscription_needs_to_know_its_topic(harness: Harness) -> None:
+async def test_a_subscription_needs_a_topic(harness: Harness) -> None:
     """Without a topic the only one of the project is meant; with none or several, one has to be named."""
     subscription = harness.pubsub.subscription("my-sub")
     with pytest.raises(InvalidArgumentError, match="there are 0"):

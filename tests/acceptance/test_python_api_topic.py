@@ -42,7 +42,7 @@ class Trouble:
 
 
 @story()
-async def test_a_topic_comes_and_goes(harness: Harness) -> None:
+async def test_a_topic_is_created_and_deleted(harness: Harness) -> None:
     topic = harness.pubsub.topic("orders")
     assert topic.name == "projects/penstock/topics/orders"
     assert await topic.exists() is False
@@ -108,7 +108,7 @@ async def test_a_subscription_can_be_changed(harness: Harness) -> None:
 
 
 @story()
-async def test_what_is_published_in_one_turn_is_stored_in_one_step(harness: Harness) -> None:
+async def test_messages_of_one_turn_are_stored_in_one_step(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     trouble = Trouble(harness.pubsub)
@@ -119,7 +119,7 @@ async def test_what_is_published_in_one_turn_is_stored_in_one_step(harness: Harn
 
 
 @story("memory")
-async def test_a_batch_waits_for_its_time_if_it_is_told_to(harness: Harness) -> None:
+async def test_a_batch_waits_for_max_milliseconds(harness: Harness) -> None:
     batching = {"max_messages": 3, "max_bytes": 100, "max_milliseconds": 50}
     topic = await harness.topic(batching=batching)
     trouble = Trouble(harness.pubsub)
@@ -173,7 +173,7 @@ async def test_publishing_waits_while_too_much_is_outstanding(harness: Harness) 
 
 
 @story("memory")
-async def test_publishing_beyond_the_limit_may_be_refused_or_let_through(harness: Harness) -> None:
+async def test_publishing_above_the_limit_can_raise_or_continue(harness: Harness) -> None:
     topic = await harness.topic(flow_control={"max_outstanding_messages": 1, "limit_exceeded_behavior": "ERROR"})
     first = topic.publish(b"a")
     with pytest.raises(ResourceExhaustedError, match="Flow control limits exceeded"):
@@ -184,7 +184,7 @@ async def test_publishing_beyond_the_limit_may_be_refused_or_let_through(harness
 
 
 @story("memory", "sqlite")
-async def test_after_a_failure_its_key_is_paused(harness: Harness) -> None:
+async def test_a_failure_pauses_its_ordering_key(harness: Harness) -> None:
     """Nothing of the key overtakes what failed; other keys, and messages without one, go on."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", enable_message_ordering=True)
@@ -211,7 +211,7 @@ async def test_after_a_failure_its_key_is_paused(harness: Harness) -> None:
 
 
 @story()
-async def test_what_was_on_its_way_behind_a_failure_does_not_overtake_it(harness: Harness) -> None:
+async def test_later_messages_do_not_overtake_a_failed_one(harness: Harness) -> None:
     topic = await harness.topic(batching={"max_messages": 1})
     subscription = await topic.create_subscription("my-sub")
     trouble = Trouble(harness.pubsub)
@@ -243,7 +243,7 @@ async def test_without_ordering_a_failure_pauses_nothing(harness: Harness) -> No
 
 
 @story()
-async def test_keys_keep_their_order_however_many_publish(harness: Harness) -> None:
+async def test_ordering_keys_keep_their_order_with_many_publishers(harness: Harness) -> None:
     topic = await harness.topic(batching={"max_messages": 7})
     subscription = await topic.create_subscription("my-sub", enable_message_ordering=True)
     publishes = [topic.publish(b"%d" % number, ordering_key=f"k{number % 3}") for number in range(60)]
@@ -267,7 +267,7 @@ async def test_values_are_published_as_json(harness: Harness) -> None:
 
 
 @story("memory")
-async def test_a_cancelled_publish_harms_nobody(harness: Harness) -> None:
+async def test_a_cancelled_publish_does_not_affect_others(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     tasks = [asyncio.create_task(topic.publish_message(b"%d" % number)) for number in range(3)]

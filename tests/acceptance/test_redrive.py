@@ -9,6 +9,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
+from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,10 @@ import pytest
 
 from penstock import Draft, SubscriptionOptions
 from penstock.assembly import SERVER_LIMITS, open_journal
-from penstock.doors.google.deadletters import source_attributes
+from penstock.doors.google.dead_letters import source_attributes
+from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.engine.async_queue import AsyncMessageQueue
+from tests.doors.azure.signing import ACCOUNT, VERSION, shared_key
 from tests.server_process import SECONDS, ServerProcess
 
 ORDERS, DEAD = "projects/p/topics/orders", "projects/p/topics/dead"
@@ -106,6 +111,81 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(
     assert left == 0
     assert len(bodies) == count, "some are lost"
     assert bodies.total() == count, "some came twice"
+
+
+POISON, POISON_READER = "projects/penstock/topics/q-poison", "projects/penstock/subscriptions/q-poison"
+HOME, HOME_READER = "projects/penstock/topics/q", "projects/penstock/subscriptions/q"
+
+
+async def fill_poison(queue: AsyncMessageQueue, count: int) -> None:
+    for topic, reader in ((HOME, HOME_READER), (POISON, POISON_READER)):
+        await queue.provide_queue(topic, reader, QUEUE_OPTIONS)
+    for first in range(0, count, AT_ONCE):
+        numbers = range(first, min(first + AT_ONCE, count))
+        await queue.publish(POISON, [Draft(str(n).encode(), {"n": str(n)}, f"key-{n % 7}") for n in numbers])
+
+
+async def redriven(queue: AsyncMessageQueue) -> tuple[Counter[int], int]:
+    """What the queue has, as it was published, and how many messages the poison queue still has."""
+    bodies: Counter[int] = Counter()
+    while deliveries := await queue.pull(HOME_READER, AT_ONCE):
+        for each in deliveries:
+            number = int(each.message.data)
+            assert each.message.attributes == {"n": str(number)}
+            assert each.message.ordering_key == f"key-{number % 7}"
+            bodies[number] += 1
+    return bodies, (await queue.backlog(POISON_READER)).messages
+
+
+def start_redrive(server: ServerProcess) -> http.client.HTTPConnection:
+    """Ask for a redrive through the Azure door, and do not wait for the answer."""
+    target = f"/{ACCOUNT}/q-poison?comp=redrive"
+    headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": VERSION}
+    headers["Authorization"] = shared_key("POST", target, headers)
+    connection = http.client.HTTPConnection(*server.place("azure"), timeout=MOVE_SECONDS)
+    connection.request("POST", target, headers=headers)
+    return connection
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_a_kill_during_a_redrive_of_azure_loses_and_doubles_nothing(
+    tmp_path: Path, rounds: Callable[[int, int], int], share: float
+) -> None:
+    count, data = rounds(3_000, 100_000), tmp_path / "data"
+    with_store(data, lambda queue: fill_poison(queue, count))
+    waiting = partial(ask, method="GET", path="/subscriptions/q-poison")
+    with ServerProcess(tmp_path, f"--data={data}", doors=["http", "azure"]) as server:
+        with closing(start_redrive(server)):
+            deadline = time.monotonic() + MOVE_SECONDS
+            while (left := waiting(server)["backlog_messages"]) > count * (1 - share):
+                assert time.monotonic() < deadline
+            server.kill()
+        assert left > 0, "it was too quick to be killed"
+        server.start()
+        with closing(start_redrive(server)) as connection:
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["x-ms-left-messages-count"]) == (204, "0")
+            assert 0 < int(answer.headers["x-ms-redriven-messages-count"]) <= count, "acks in memory may be lost"
+        assert server.stop() == 0
+    bodies, left = with_store(data, redriven)
+    assert left == 0
+    assert len(bodies) == count, "some are lost"
+    assert bodies.total() == count, "some came twice"
+
+
+def test_a_redrive_asked_for_again_joins_the_one_that_runs(tmp_path: Path) -> None:
+    """A client whose request timed out asks again, and gets the answer of the first redrive."""
+    count, data = 2000, tmp_path / "data"
+    with_store(data, lambda queue: fill_poison(queue, count))
+    with ServerProcess(tmp_path, f"--data={data}", doors=["http", "azure"]) as server:
+        with closing(start_redrive(server)) as first, closing(start_redrive(server)) as second:
+            answers = [each.getresponse() for each in (first, second)]
+        moved = [int(answer.headers["x-ms-redriven-messages-count"]) for answer in answers]
+        assert [answer.status for answer in answers] == [204, 204]
+        assert moved in ([count, count], [count, 0]), "the second joins the first, or comes after it"
+        assert server.stop() == 0
+    bodies, left = with_store(data, redriven)
+    assert (len(bodies), bodies.total(), left) == (count, count, 0)
 
 
 def test_a_stopped_server_ends_a_move_and_the_same_request_goes_on(tmp_path: Path) -> None:

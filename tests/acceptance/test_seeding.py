@@ -179,7 +179,7 @@ def _look(server: ServerProcess) -> None:
         ("= 30", "= 3000", "seed.toml, line 25: Ack deadline must be between 1 and 600 seconds"),
         ("= true", "= = true", "seed.toml, line 26: not valid TOML: Invalid value"),
         ('topic = "orders"', 'topic = "x"', "seed.toml, line 24: There is no topic projects/demo/topics/x, neither"),
-        ('"AVRO"', '"AVROW"', "seed.toml, line 4: Not as Pub/Sub has it: "),
+        ('"AVRO"', '"AVROW"', "seed.toml, line 4: Invalid Pub/Sub settings: "),
     ],
 )
 def test_a_wrong_seed_is_one_sentence_and_leaves_nothing(old: str, new: str, sentence: str, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.assembly import open_queue
 from tests.server_process import DOORS, SECONDS, ServerProcess, clean_environment, refused
 
@@ -52,7 +54,7 @@ def test_the_ready_file_of_a_running_server_is_not_taken(tmp_path: Path) -> None
         written = served.ready_file.read_text()
         given = ["--memory", "--ready-file", str(served.ready_file), "--http-port", "0", *CLOSED]
         code, said = refused("serve", *given)
-        running = f"the ready file {served.ready_file} is that of a server that runs (process {served.ready['pid']})"
+        running = f"the ready file {served.ready_file} belongs to a running server (process {served.ready['pid']})"
         assert (code, said) == (1, f"penstock: {running}; choose another with --ready-file\n")
         assert served.ready_file.read_text() == written
         served.ready_file.write_text('{"pid": 1}')  # somebody else took it over
@@ -88,8 +90,8 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_leaves_no_folder(tmp_path:
         code, said = refused("serve", "--data", str(tmp_path / "a" / "data"), "--http-port", str(port), *CLOSED)
     assert code == 1
     assert said == (
-        f"penstock: cannot open the http door: another program listens on 127.0.0.1:{port}; "
-        "choose another port with --http-port (0: any free one)\n"
+        f"penstock: cannot open http: another program listens on 127.0.0.1:{port}; "
+        "choose another port with --http-port (0 means any free port)\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -101,7 +103,7 @@ def test_a_port_that_another_penstock_has_is_said_to_be_its(tmp_path: Path, door
         port = other.place(door)[1]
         code, said = refused("serve", "--memory", f"--{door}-port", str(port), *closed)
     assert code == 1
-    assert said.startswith(f"penstock: cannot open the {door} door: another Penstock listens on 127.0.0.1:{port}; ")
+    assert said.startswith(f"penstock: cannot open {door}: another Penstock listens on 127.0.0.1:{port}; ")
     assert f"--{door}-port" in said
 
 
@@ -133,7 +135,7 @@ def test_a_start_says_what_it_found(tmp_path: Path) -> None:
         queue.create_subscription("packing", "orders")
         queue.publish("orders", [{"data": b"one"}])
     with serve(tmp_path, "--data", data) as served:
-        found = re.search(r"^ +(2 topics, 1 message waiting, recovered in [\d,]+ ms)$", served.banner, re.M)
+        found = re.search(r"^ +(2 topics, 1 unacked message, recovered in [\d,]+ ms)$", served.banner, re.M)
         assert found is not None, served.banner
         assert f"INFO penstock.server: {found[1]}\n" in served.log()
 
@@ -213,7 +215,7 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
         env=clean_environment(),
     )
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in told.stderr.splitlines()}
-    assert "typer" in loaded, "the list is of what was imported"
+    assert "click" in loaded, "the list is of what was imported"
     assert not loaded & {
         "apsw",
         "cryptography",
@@ -244,7 +246,7 @@ def test_a_door_without_its_packages_stays_closed_and_says_what_to_install(tmp_p
         assert get(served, "/ready")[0] == 200
         log = served.log()
     for door, package, extra in (("pubsub", "google.protobuf", "google"), ("flight", "pyarrow", "flight")):
-        needed = rf"needs {package}[.a-z]*: pip install 'penstock\[{extra}\]'"
+        needed = rf"needs {package}[.a-z]*: pip install 'penstock-broker\[{extra}\]'"
         assert re.search(rf"^  {door} +closed: {needed}$", served.banner, re.M), served.banner
         assert re.search(rf"WARNING penstock: the {door} door stays closed: it {needed}$", log, re.M), log
 
@@ -256,3 +258,26 @@ def test_a_door_that_was_asked_for_and_has_no_packages_is_an_error(tmp_path: Pat
     assert code == 1
     assert said.startswith(f"penstock: the {door} door needs {package}")
     assert said.endswith(f"or close it with --{door}-port off\n")
+
+
+def test_a_foreign_distribution_called_penstock_is_named_in_the_log(tmp_path: Path) -> None:
+    """`penstock` on the package index is another project, which installs an import package of the same name."""
+    described = tmp_path / "foreign" / "penstock-0.3.1.dist-info"
+    described.mkdir(parents=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: penstock\nVersion: 0.3.1\n")
+    beside = {"PYTHONPATH": str(tmp_path / "foreign")}
+    with ServerProcess(tmp_path, "--memory", doors=("http",), environment=beside) as served:
+        warnings = [line for line in served.log().splitlines() if " WARNING " in line]
+    assert len(warnings) == 1, warnings
+    assert "the distribution penstock 0.3.1 is installed beside penstock-broker" in warnings[0]
+    assert "pip uninstall penstock" in warnings[0]
+
+
+def test_without_a_foreign_distribution_there_is_no_warning(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--memory", doors=("http",)) as served:
+        assert "WARNING" not in served.log()
+
+
+def test_the_package_knows_its_version() -> None:
+    assert penstock.__version__ == metadata.version("penstock-broker")
+    assert "__version__" in dir(penstock)

@@ -282,7 +282,7 @@ def test_scripts_are_written_for_everybody_and_never_over_another_command(tmp_pa
     (tmp_path / "a" / "gcloud").write_text("#!/bin/sh\necho the vendor's\n")
     code, sentence = refused("shims", str(tmp_path / "a"))
     assert (code, sentence.count("\n")) == (1, 1)
-    assert "gcloud is not a shim of Penstock's; --force writes over it" in sentence
+    assert "gcloud is not a shim of Penstock. Use --force to replace it" in sentence
     assert "the vendor's" in (tmp_path / "a" / "gcloud").read_text()
     assert refused("shims", str(tmp_path / "a"), "--force")[0] == 0
 

@@ -1,4 +1,4 @@
-"""What the test kit says of messages, by Google's, Azure's and our text client: what is so, and what is not."""
+"""The assertions of the test kit, with Google's, Azure's and our text client."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def refused(call: Any, *arguments: Any, **options: Any) -> str:
 # ---------------------------------------------------------------------- names
 
 
-def test_names_are_texts_that_clients_take(penstock_project: Project) -> None:
+def test_names_are_strings_for_clients(penstock_project: Project) -> None:
     topic, queue = penstock_project.topic("orders"), penstock_project.queue("work")
     assert isinstance(topic, Topic)
     assert topic == f"projects/{penstock_project.name}/topics/orders"
@@ -71,7 +71,7 @@ def test_names_are_texts_that_clients_take(penstock_project: Project) -> None:
     assert queue.topic.id == "work"
 
 
-def test_what_is_not_there_is_not_found(penstock_project: Project) -> None:
+def test_missing_resources_raise_not_found(penstock_project: Project) -> None:
     with pytest.raises(NotFoundError, match=r"Topic not found: projects/.*/topics/nowhere"):
         penstock_project.topic("nowhere").published()
     with pytest.raises(NotFoundError, match=r"Subscription not found: projects/.*/subscriptions/nobody"):
@@ -83,7 +83,7 @@ def test_what_is_not_there_is_not_found(penstock_project: Project) -> None:
 # ---------------------------------------------------------------------- published
 
 
-def test_published_finds_messages_by_what_they_are_like(google: Google) -> None:
+def test_published_finds_matching_messages(google: Google) -> None:
     google.publish("one", kind="new", of="billing")
     google.publish("two", kind="new", ordering_key="k")
     orders = google.orders
@@ -97,46 +97,46 @@ def test_published_finds_messages_by_what_they_are_like(google: Google) -> None:
     orders.published(ordering_key="", times=1)
 
 
-def test_published_says_what_there_is_instead(google: Google) -> None:
+def test_published_lists_the_messages_when_none_matches(google: Google) -> None:
     assert refused(google.orders.published, "one") == (
-        "No message with data 'one' was published to orders. Nothing was."
+        "No message with data 'one' was published to orders. The topic has no messages."
     )
     google.publish("two", kind="old")
     google.publish("one", ordering_key="k")
-    said = refused(google.orders.published, "one", attributes={"kind": "new"}, ordering_key="")
+    text = refused(google.orders.published, "one", attributes={"kind": "new"}, ordering_key="")
     wanted = "data 'one' and attributes {'kind': 'new'} and ordering key ''"
-    assert said.splitlines() == [
-        f"No message with {wanted} was published to orders. There are:",
+    assert text.splitlines() == [
+        f"No message with {wanted} was published to orders. The messages are:",
         "  0: 'two' kind='old'  (other data, kind is 'old')",
         "  1: 'one' key='k'  (ordering key 'k', no attribute kind)",
     ]
-    said = refused(google.orders.published, "one", times=0)
-    assert said.startswith("To orders, 1 message with data 'one' was published, not 0. There are:\n")
-    assert "\n  1: 'one' key='k'" in said
+    text = refused(google.orders.published, "one", times=0)
+    assert text.startswith("1 message with data 'one' was published to orders, not 0. The messages are:\n")
+    assert "\n  1: 'one' key='k'" in text
 
 
 def test_of_many_messages_the_most_similar_are_listed(google: Google) -> None:
     for number in range(30):
         google.publish(str(number), kind="new" if number == 29 else "old")
-    said = refused(google.orders.published, "x" * 100, attributes={"kind": "new"})
-    assert f"data '{'x' * 59}... (100 bytes)" in said
-    first, *_, last = said.splitlines()[1:]
+    text = refused(google.orders.published, "x" * 100, attributes={"kind": "new"})
+    assert f"data '{'x' * 59}... (100 bytes)" in text
+    first, *_, last = text.splitlines()[1:]
     assert (first, last) == ("  29: '29' kind='new'  (other data)", "  and 10 more")
 
 
-def test_what_a_topic_does_not_keep_is_neither_published_nor_not(google: Google) -> None:
+def test_published_raises_unavailable_if_messages_were_removed(google: Google) -> None:
     google.publish("old")
     google.clock.advance(days=2)
     google.publish("young")
     google.orders.published("young")
     for times in (None, 0, 1):
-        with pytest.raises(UnavailableError, match="orders does not keep its first message any more"):
+        with pytest.raises(UnavailableError, match="orders no longer has its first message"):
             google.orders.published("old", times=times)
-    said = refused(google.orders.published, "young", times=0)
-    assert said.startswith("To orders, 1 message with data 'young' was published, not 0.")
+    text = refused(google.orders.published, "young", times=0)
+    assert text.startswith("1 message with data 'young' was published to orders, not 0.")
 
 
-def test_bytes_that_are_no_text_are_found(google: Google) -> None:
+def test_published_finds_bytes_that_are_not_utf8(google: Google) -> None:
     google.publisher.publish(google.orders, b"\xff\x00").result(SECONDS)
     google.orders.published(b"\xff\x00", times=1)
     assert r"0: b'\xff\x00'  (other data)" in refused(google.orders.published, b"\xfe")
@@ -145,7 +145,7 @@ def test_bytes_that_are_no_text_are_found(google: Google) -> None:
 # ---------------------------------------------------------------------- settle
 
 
-def test_settle_is_over_as_soon_as_the_last_message_is_acked(google: Google) -> None:
+def test_settle_ends_when_the_last_message_is_acked(google: Google) -> None:
     google.subscribe().publish("one")
     (received,) = google.pull()
     timer = threading.Timer(0.1, google.ack, [received])
@@ -155,7 +155,7 @@ def test_settle_is_over_as_soon_as_the_last_message_is_acked(google: Google) -> 
     google.project.settle(seconds=0)
 
 
-def test_settle_says_what_is_left_and_what_it_waits_for(google: Google) -> None:
+def test_settle_lists_the_messages_that_are_left(google: Google) -> None:
     policy = {"minimum_backoff": timedelta(seconds=600), "maximum_backoff": timedelta(seconds=600)}
     google.clock.freeze("2100-01-01T00:00:00Z")
     google.subscribe(ack_deadline_seconds=60, retry_policy=policy, enable_message_ordering=True)
@@ -164,21 +164,21 @@ def test_settle_says_what_is_left_and_what_it_waits_for(google: Google) -> None:
     first, _ = google.pull()
     google.nack(first)
     google.publish("new")
-    said = refused(google.billing.settle, SHORTLY)
-    assert said.splitlines() == [
-        "Not settled after 0.2 seconds; the time of the project is 2100-01-01 00:00:00 UTC, and stands:",
+    error_text = refused(google.billing.settle, SHORTLY)
+    assert error_text.splitlines() == [
+        "Not settled after 0.2 seconds; the time of the project is 2100-01-01 00:00:00 UTC, and stands still:",
         "  billing",
         "    0: 'failed' delivered 1 time, waits until 2100-01-01 00:10:00 UTC",
-        "    1: 'leased' with a consumer of the pubsub door until 2100-01-01 00:01:00 UTC, delivered 1 time",
+        "    1: 'leased' is leased by a consumer (Pub/Sub API) until 2100-01-01 00:01:00 UTC, delivered 1 time",
         "    2: 'new' was never delivered",
     ]
     google.clock.advance(61)
     assert "1: 'leased' delivered 1 time, waits until" in refused(google.project.settle, seconds=0)
     google.clock.advance(3600)
-    assert "1: 'leased' delivered 1 time, waits for somebody to take it" in refused(google.project.settle, seconds=0)
+    assert "1: 'leased' delivered 1 time, is ready" in refused(google.project.settle, seconds=0)
 
 
-def test_settle_tells_of_messages_that_wait_for_their_key(google: Google) -> None:
+def test_settle_lists_messages_held_by_their_ordering_key(google: Google) -> None:
     google.subscribe(enable_message_ordering=True)
     for text in ("first", "second"):
         google.publish(text, ordering_key="k")
@@ -190,7 +190,7 @@ def test_settle_tells_of_messages_that_wait_for_their_key(google: Google) -> Non
     )
 
 
-def test_settle_does_not_wait_for_what_a_filter_keeps_out(google: Google) -> None:
+def test_settle_ignores_filtered_messages(google: Google) -> None:
     google.subscribe(filter='attributes.kind = "new"')
     google.publish("old", kind="old")
     google.billing.settle(0)
@@ -198,23 +198,23 @@ def test_settle_does_not_wait_for_what_a_filter_keeps_out(google: Google) -> Non
     assert "1: 'new' was never delivered" in refused(google.billing.settle, 0)
 
 
-def test_settle_counts_what_time_ends(google: Google) -> None:
+def test_settle_counts_expired_messages_as_settled(google: Google) -> None:
     google.subscribe(message_retention_duration=timedelta(days=1)).publish("old")
     work = google.project.azure_queue_service().create_queue("work")
     work.send_message("an hour", time_to_live=3600)
     work.send_message("later", visibility_timeout=7200)
     google.clock.freeze()
-    said = refused(google.project.settle, seconds=0)
-    assert re.search(r"work\n    0: 'an hour' was never delivered\n    1: 'later' is not visible before ", said), said
+    text = refused(google.project.settle, seconds=0)
+    assert re.search(r"work\n    0: 'an hour' was never delivered\n    1: 'later' is not visible before ", text), text
     google.clock.advance(3600)
-    said = refused(google.project.settle, seconds=0)
-    assert "an hour" not in said
-    assert "later" in said
+    text = refused(google.project.settle, seconds=0)
+    assert "an hour" not in text
+    assert "later" in text
     google.clock.advance(days=1)
     google.billing.settle(0)
 
 
-def test_settle_with_time_that_skips_by_itself(google: Google) -> None:
+def test_settle_with_an_automatic_clock(google: Google) -> None:
     policy = {"minimum_backoff": timedelta(seconds=600), "maximum_backoff": timedelta(seconds=600)}
     google.subscribe(retry_policy=policy)
     google.clock.automatic()
@@ -232,16 +232,16 @@ def test_settle_with_time_that_skips_by_itself(google: Google) -> None:
     assert len(attempts) == 4
 
 
-def test_settle_says_why_an_automatic_clock_stands(google: Google) -> None:
+def test_settle_says_why_an_automatic_clock_stands_still(google: Google) -> None:
     """Nobody has asked for the message yet."""
     google.project.azure_queue_service().create_queue("work").send_message("later", visibility_timeout=7200)
     google.clock.automatic()
-    said = refused(google.project.settle, seconds=SHORTLY)
-    why = "is automatic, and stands because no client waits or asks for a message; move it by clock.advance:"
-    assert said.splitlines()[0].endswith(f" UTC, {why}")
+    text = refused(google.project.settle, seconds=SHORTLY)
+    why = "is automatic, and stands still because no client waits or asks for a message; move it with clock.advance:"
+    assert text.splitlines()[0].endswith(f" UTC, {why}")
 
 
-def test_settle_of_some_leaves_the_others_alone(google: Google) -> None:
+def test_settle_of_some_subscriptions_ignores_the_others(google: Google) -> None:
     google.subscribe().publish("one")
     audit = google.project.subscription("audit")
     google.subscriber.create_subscription(name=audit, topic=google.orders)
@@ -249,13 +249,13 @@ def test_settle_of_some_leaves_the_others_alone(google: Google) -> None:
     assert "  billing\n" in refused(google.project.settle, audit, google.billing, seconds=0)
 
 
-def test_a_subscription_that_is_detached_has_nothing_left(google: Google) -> None:
+def test_a_detached_subscription_is_settled(google: Google) -> None:
     google.subscribe().publish("one")
     google.publisher.detach_subscription(request={"subscription": google.billing})
     google.billing.settle(0)
 
 
-def test_more_than_fits_on_a_screen_is_cut(google: Google) -> None:
+def test_long_lists_are_cut(google: Google) -> None:
     google.subscribe()
     for number in range(25):
         google.publish(str(number))
@@ -276,8 +276,8 @@ def test_deliveries_and_acks_of_a_message(google: Google) -> None:
     google.clock.advance(60)
     (received,) = google.pull()
     google.ack(received)
-    told = [(each.door, each.outcome) for each in google.billing.deliveries(number)]
-    assert told == [("pubsub", "returned"), ("pubsub", "lapsed"), ("pubsub", "acked")]
+    outcomes = [(delivery.door, delivery.outcome) for delivery in google.billing.deliveries(number)]
+    assert outcomes == [("pubsub", "returned"), ("pubsub", "lapsed"), ("pubsub", "acked")]
     assert [f"{each:%M:%S}" for each in google.billing.acks(received)] == ["01:00"]
     assert google.billing.deliveries(received.message) == google.billing.deliveries(received)
 
@@ -298,13 +298,13 @@ def test_an_ack_after_the_deadline_that_still_counts_ends_its_delivery(google: G
     assert [each.outcome for each in google.billing.deliveries(received)] == ["acked"]
 
 
-def test_ids_that_are_none(google: Google) -> None:
+def test_invalid_message_ids_are_refused(google: Google) -> None:
     google.subscribe()
     assert refused(google.billing.deliveries, "5") == "No message with the id 5 was published to orders"
     number = int(google.publish("one"))
     for wrong in (number + 1, number - 1):
         assert refused(google.billing.acks, str(wrong)) == f"No message with the id {wrong} was published to orders"
-    assert refused(google.billing.acks, "one").startswith("'one' is not the id of a message; give one,")
+    assert refused(google.billing.acks, "one").startswith("'one' is not a message id; pass an id,")
 
 
 def test_never_redelivered(google: Google) -> None:
@@ -316,13 +316,13 @@ def test_never_redelivered(google: Google) -> None:
     google.billing.never_redelivered()
     google.nack(*google.pull())
     google.billing.never_redelivered(first)
-    for said in (refused(google.billing.never_redelivered), refused(google.billing.never_redelivered, first, second)):
-        assert said.startswith("Of billing, 1 message came again:\n  message 1: 2 times\n    ")
-        assert "Delivered to billing through the pubsub door" in said
-        assert "Its lease in billing ran out" in said
+    for text in (refused(google.billing.never_redelivered), refused(google.billing.never_redelivered, first, second)):
+        assert text.startswith("billing redelivered 1 message:\n  message 1: 2 times\n    ")
+        assert "Delivered to billing (Pub/Sub API)." in text
+        assert "The ack deadline in billing expired" in text
 
 
-def test_what_the_server_has_forgotten_is_not_answered() -> None:
+def test_an_incomplete_history_raises_unavailable() -> None:
     """The stories of all projects are one ring."""
     with server() as own:
         google = Google(own.project()).subscribe()
@@ -330,9 +330,7 @@ def test_what_the_server_has_forgotten_is_not_answered() -> None:
         google.billing.never_redelivered(number)
         push_out_of_the_ring(own)
         for ask in (google.billing.deliveries, google.billing.acks, google.billing.never_redelivered):
-            with pytest.raises(
-                UnavailableError, match="forgotten the beginning of what happened to message 0 of orders"
-            ):
+            with pytest.raises(UnavailableError, match="no longer knows the whole history of message 0 of orders"):
                 ask(number)
         with pytest.raises(UnavailableError):
             google.billing.never_redelivered()
@@ -381,12 +379,12 @@ def test_a_subscription_without_a_dead_letter_topic_says_so(google: Google) -> N
     assert refused(google.billing.dead_letters) == "billing has no dead letter topic"
 
 
-def test_dead_letters_that_are_not_kept_are_missed(google: Google) -> None:
+def test_removed_dead_letters_raise_unavailable(google: Google) -> None:
     dead_letters(google).publish("bad")
     for _ in range(5):
         google.nack(*google.pull())
     google.clock.advance(days=2)
-    with pytest.raises(UnavailableError, match="dead does not keep all any more: 0 of 1 dead letters of billing"):
+    with pytest.raises(UnavailableError, match="dead has only 0 of 1 dead letters of billing"):
         google.billing.dead_letters()
 
 
@@ -406,13 +404,13 @@ def test_a_queue_of_azure(work: Queue, azure_queue_service: Any, penstock_projec
     (held,) = client.receive_messages(visibility_timeout=30)
     assert [each.outcome for each in work.deliveries(held)] == ["open"]
     work.never_redelivered()
-    said = refused(work.settle, 0)
-    assert re.search(r"  work\n    0: 'one' with a consumer of the azure door until .* UTC, delivered 1 time", said), (
-        said
-    )
+    text = refused(work.settle, 0)
+    assert re.search(
+        r"  work\n    0: 'one' is leased by a consumer \(Azure Queue API\) until .* UTC, delivered 1 time", text
+    ), text
     penstock_project.clock.advance(30)
     (again,) = client.receive_messages()
-    assert refused(work.never_redelivered).startswith("Of work, 1 message came again:")
+    assert refused(work.never_redelivered).startswith("work redelivered 1 message:")
     client.delete_message(again)
     work.settle(0)
     assert [(each.door, each.outcome) for each in work.deliveries(sent)] == [("azure", "lapsed"), ("azure", "acked")]
@@ -439,7 +437,7 @@ def test_a_queue_of_the_text_protocol(penstock_project: Project) -> None:
 # ---------------------------------------------------------------------- faults
 
 
-def test_faults_are_of_the_project_and_end_with_it(penstock: Server) -> None:
+def test_faults_belong_to_the_project_and_end_with_it(penstock: Server) -> None:
     project, other = penstock.project(), penstock.project()
     fault = project.faults.add(door="azure", verb="create", error="permission_denied")
     assert fault.rule["project"] == project.name
@@ -459,19 +457,19 @@ def test_the_fixture(penstock_faults: Any, penstock_project: Project) -> None:
 # ---------------------------------------------------------------------- the story
 
 
-def test_the_story_has_the_day_of_what_happened_and_bytes_as_bytes(google: Google) -> None:
+def test_the_story_has_dates_and_bytes(google: Google) -> None:
     google.clock.freeze("2100-01-31T23:59:30Z")
     google.subscribe(ack_deadline_seconds=60)
     google.publisher.publish(google.orders, b"\x00\xff", kind="new").result(SECONDS)
     google.pull()
     google.clock.advance(days=2)
     google.pull()
-    told = google.project.story()
+    output = google.project.story()
     for line in (
         "    0: b'\\x00\\xff' kind='new'",
         "      2100-01-31 23:59:30.000 Published.",
-        "      2100-01-31 23:59:30.000 Delivered to billing through the pubsub door, until 2100-02-01 00:00:30 UTC.",
-        "      2100-02-02 23:59:30.000 Delivered to billing through the pubsub door, until 2100-02-03 00:00:30 UTC.",
+        "      2100-01-31 23:59:30.000 Delivered to billing (Pub/Sub API). Ack deadline 2100-02-01 00:00:30 UTC.",
+        "      2100-02-02 23:59:30.000 Delivered to billing (Pub/Sub API). Ack deadline 2100-02-03 00:00:30 UTC.",
     ):
-        assert f"\n{line}\n" in told
+        assert f"\n{line}\n" in output
     assert "    2100-02-02 23:59:30.000 Delivered" in refused(google.billing.never_redelivered)

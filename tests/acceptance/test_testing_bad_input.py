@@ -1,4 +1,4 @@
-"""What the test kit is given and cannot be meant: one sentence each, and nothing has happened."""
+"""Invalid arguments of the test kit: one sentence each, without an effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.testing import Project
 
 Use = Callable[[Project], Any]
-ONE_OF_TWO = "Give how far to advance, such as 60 or days=1, or where to, one of the two"
+ONE_OF_TWO = "Pass either a duration, such as 60 or days=1, or to="
 
 
 def refused(use: Use, project: Project) -> str:
@@ -38,18 +38,18 @@ def refused(use: Use, project: Project) -> str:
         (lambda clock: clock.advance(days="1"), "days must be a number, not '1'"),
         (
             lambda clock: clock.advance(months=1),
-            "Time is given as seconds, minutes=, hours=, days= or weeks=, not months=1",
+            "Pass time as seconds, minutes=, hours=, days= or weeks=, not months=1",
         ),
         (lambda clock: clock.advance(-1), "seconds must be a number, at least 0"),
         (
             lambda clock: clock.advance(to=datetime(2100, 1, 1)),  # noqa: DTZ001 - that is what is wrong
-            "to has no time zone, datetime.datetime(2100, 1, 1, 0, 0): give it one, such as datetime.timezone.utc",
+            "to needs a time zone, such as datetime.timezone.utc: datetime.datetime(2100, 1, 1, 0, 0)",
         ),
         (
             lambda clock: clock.freeze(date(2100, 1, 1)),
-            "at must be a datetime or a text such as 2100-01-01T00:00:00Z, not datetime.date(2100, 1, 1)",
+            "at must be a datetime or a str such as 2100-01-01T00:00:00Z, not datetime.date(2100, 1, 1)",
         ),
-        (lambda clock: clock.freeze(""), "at must be a datetime or a text such as 2100-01-01T00:00:00Z, not ''"),
+        (lambda clock: clock.freeze(""), "at must be a datetime or a str such as 2100-01-01T00:00:00Z, not ''"),
         (lambda clock: clock.automatic(nan), "idle_seconds must be a number, not nan"),
     ],
 )
@@ -75,26 +75,26 @@ def test_units_come_on_top_of_a_timedelta(penstock_project: Project) -> None:
     [
         (
             lambda project: project.settle(5),
-            "settle takes names of subscriptions, not '5'; seconds are given as seconds=5",
+            "settle takes names of subscriptions, not '5'; pass seconds as seconds=5",
         ),
         (lambda project: project.settle(None), "settle takes names of subscriptions, not 'None'"),
         (lambda project: project.settle(seconds="x"), "seconds must be a number, not 'x'"),
         (lambda project: project.settle(seconds=nan), "seconds must be a number, not nan"),
         (lambda project: project.subscription("billing").settle("x"), "seconds must be a number, not 'x'"),
         (lambda project: project.queue("work").settle("x"), "seconds must be a number, not 'x'"),
-        (lambda project: project.topic("t").published(12), "The data of a message is bytes or text, not 12"),
+        (lambda project: project.topic("t").published(12), "Message data must be bytes or str, not 12"),
         (
             lambda project: project.topic("t").published(attributes={"kind": 1}),
-            "Attributes are names and values as texts, not {'kind': 1}",
+            "Attributes must be a mapping of str to str, not {'kind': 1}",
         ),
         (
             lambda project: project.queue("work").published(attributes="kind"),
-            "Attributes are names and values as texts, not 'kind'",
+            "Attributes must be a mapping of str to str, not 'kind'",
         ),
-        (lambda project: project.topic("t").published(ordering_key=5), "An ordering key is text, not 5"),
+        (lambda project: project.topic("t").published(ordering_key=5), "The ordering key must be str, not 5"),
         (
             lambda project: project.topic("t").published(times="1"),
-            "times is how many messages there should be, 0 or more, not '1'",
+            "times must be a number of messages, 0 or more, not '1'",
         ),
         (lambda project: project.faults.add(latency=nan), "latency must be a number, not nan"),
         (
@@ -129,7 +129,7 @@ def test_settle_takes_short_names_in_the_project_of_the_test(penstock_project: P
 
 
 @pytest.mark.parametrize("by", ["remove", "clear"])
-def test_a_fault_that_was_removed_still_knows_what_it_counted(penstock_project: Project, by: str) -> None:
+def test_a_removed_fault_keeps_its_counts(penstock_project: Project, by: str) -> None:
     admin, name = penstock_project.server.admin, penstock_project.name
     fault = penstock_project.faults.add(door="http", verb="create", error="not_found", times=1)
     with pytest.raises(NotFoundError):

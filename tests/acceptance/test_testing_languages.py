@@ -1,4 +1,4 @@
-"""The examples of docs/testing-languages.md, as whole programs, in the languages that this machine has."""
+"""The example programs of docs/testing-languages.md, in the languages that are installed here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def examples() -> dict[str, str]:
     return {match[1]: match[0] for match in re.finditer(r"(?<=\n)// ([\w.-]+)\n.*?(?=\n```)", PAGE, re.DOTALL)}
 
 
-def test_every_example_is_run_or_said_to_be_tried_by_hand() -> None:
+def test_every_example_is_run_here_or_listed_as_tried_by_hand() -> None:
     assert examples().keys() == PROGRAMS.keys() | HAND_TRIED
 
 

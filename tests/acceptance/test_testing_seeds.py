@@ -1,4 +1,4 @@
-"""Seed files of the test kit: whatever project they speak of, a test finds what they describe in its own."""
+"""Seed files of the test kit, which are applied to the project of the test."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ max_delivery_attempts = 5
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_what_a_seed_describes_is_in_the_project_of_the_test(
-    penstock_project: Project, tmp_path: Path, name: str
-) -> None:
+def test_a_seed_is_applied_to_the_project_of_the_test(penstock_project: Project, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(FOREIGN[name], encoding="utf-8")
     penstock_project.seed(tmp_path / name)
     (billing,) = penstock_project.subscriptions()
@@ -44,9 +42,7 @@ def test_what_a_seed_describes_is_in_the_project_of_the_test(
     assert not [each["name"] for each in everywhere if each["name"].startswith("projects/other/")]
 
 
-def test_names_in_what_a_seed_says_of_a_topic_are_of_the_project_and_messages_stay(
-    penstock_project: Project, tmp_path: Path
-) -> None:
+def test_names_in_a_seed_are_renamed_and_messages_are_not(penstock_project: Project, tmp_path: Path) -> None:
     (tmp_path / "full.toml").write_text(FOREIGN["full.toml"], encoding="utf-8")
     penstock_project.seed(tmp_path / "full.toml")
     (billing,) = penstock_project.subscriptions()
@@ -63,6 +59,8 @@ def test_names_in_what_a_seed_says_of_a_topic_are_of_the_project_and_messages_st
 )
 def test_a_seed_of_several_projects_is_refused(penstock_project: Project, tmp_path: Path, text: str) -> None:
     (tmp_path / "both.json").write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match=r"both\.json: It names several projects \(one, two\), and a test"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"both\.json: The file has several projects \(one, two\), but a test"
+    ):
         penstock_project.seed(tmp_path / "both.json")
     assert list(penstock_project.topics()) == []

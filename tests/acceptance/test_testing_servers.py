@@ -1,4 +1,4 @@
-"""Servers of the test kit by themselves: settings, and what is said where one cannot be."""
+"""Servers of the test kit without pytest: settings, failures, closing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SECONDS = 60.0  # only a failing test waits so long
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"nope": 1}, "nope: there is no such setting"),
-        ({"data_dir": "somewhere"}, "data_dir: there is no such setting; did you mean data?"),
-        ({"http_port": "off"}, "http_port: the test kit needs the admin API; give a port, 0 for any free one"),
+        ({"nope": 1}, "nope: unknown setting"),
+        ({"data_dir": "somewhere"}, "data_dir: unknown setting; did you mean data?"),
+        ({"http_port": "off"}, "http_port: the test kit needs the admin API; set a port, or 0 for any free one"),
         ({"text_port": "x"}, "text_port: expected a port from 0 to 65535 or \"off\", not 'x'"),
-        ({"ready_file": "x"}, "ready_file: the test kit has one of its own; addresses are at server['http']"),
+        ({"ready_file": "x"}, "ready_file: cannot be set in the test kit; read addresses from server['http']"),
     ],
 )
-def test_a_setting_that_cannot_be_is_a_sentence(settings: dict[str, object], sentence: str) -> None:
+def test_an_invalid_setting_is_refused_with_a_sentence(settings: dict[str, object], sentence: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"^{re.escape(sentence)}$"), server(**settings):
         pass
 
@@ -39,11 +39,11 @@ def test_settings_of_all_kinds(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     with server(data=folder, push_allow=["127.0.0.0/8", "::1/128"], azure_port="off", log_requests=False) as own:
         assert folder.is_dir()
-        with pytest.raises(UnavailableError, match="This server has no door azure; it has http, pubsub, text"):
+        with pytest.raises(UnavailableError, match="This server has no address for 'azure'; it has http, pubsub, text"):
             own.project().azure_queue_service()
 
 
-def test_a_publish_that_a_fault_holds_is_done_before_the_project_ends(penstock: Server) -> None:
+def test_a_held_publish_is_stored_before_the_project_ends(penstock: Server) -> None:
     project = penstock.project()
     publisher, orders = project.google_publisher(), project.topic("orders")
     publisher.create_topic(name=orders)
@@ -54,9 +54,7 @@ def test_a_publish_that_a_fault_holds_is_done_before_the_project_ends(penstock: 
     assert published.result(SECONDS)
 
 
-def test_a_publish_that_the_client_repeats_later_is_not_cut_off(
-    penstock: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_waits_for_a_retried_publish(penstock: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its next attempt may be seconds away: the project does not wait so long, and the client gets an answer."""
     monkeypatch.setattr(vendors, "CLOSE_SECONDS", 0)
     project = penstock.project()
@@ -70,7 +68,7 @@ def test_a_publish_that_the_client_repeats_later_is_not_cut_off(
     assert error is None or "Resource not found" in str(error)
 
 
-def test_a_client_that_the_test_has_stopped_is_no_reason_to_fail(penstock: Server) -> None:
+def test_a_client_that_the_test_stopped_can_be_closed(penstock: Server) -> None:
     project = penstock.project()
     project.google_publisher().stop()
     project.google_subscriber().close()

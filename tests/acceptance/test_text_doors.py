@@ -9,11 +9,14 @@ from collections.abc import Iterator
 
 import grpc
 import pytest
+from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import QueueClient
 from google.cloud import pubsub_v1
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
+from penstock.errors import NotFoundError
+from penstock.text import Client as TextClient
 from tests.acceptance.azure_server import ACCOUNT, connection_string
 from tests.acceptance.text_server import Plug, TextServer
 from tests.server_process import SECONDS
@@ -110,3 +113,17 @@ def test_what_a_text_client_held_is_there_for_the_others_when_it_leaves(doors: D
             break
     assert [str(each.content) for each in messages] == ["held"]
     doors.azure.delete_message(messages[0])
+
+
+def test_a_queue_deleted_through_azure_stays_deleted_under_a_text_consumer(doors: Doors) -> None:
+    """T-045: the consumer of our own client gets an error, and its open window does not make the queue again."""
+    with TextClient(doors.server.addresses["text"]) as client:
+        client.send(QUEUE, b"one")
+        messages = client.consume(QUEUE, window=10)
+        assert next(messages).content == b"one"
+        doors.azure.delete_queue()
+        with pytest.raises(NotFoundError, match="gone"):
+            next(messages)
+    with pytest.raises(ResourceNotFoundError):
+        doors.azure.get_queue_properties()
+    doors.azure.create_queue()

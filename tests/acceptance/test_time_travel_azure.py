@@ -1,4 +1,4 @@
-"""Time that is moved while Azure's own client uses the account of the project."""
+"""Moved time with Azure's client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_message_is_visible_again_after_its_timeout(work: Any, penstock_projec
     assert again.dequeue_count == 2
 
 
-def test_an_old_pop_receipt_deletes_nothing(work: Any, penstock_project: Project) -> None:
+def test_an_old_pop_receipt_is_invalid(work: Any, penstock_project: Project) -> None:
     work.send_message("one")
     (first,) = work.receive_messages(visibility_timeout=10)
     penstock_project.clock.advance(10)
@@ -80,7 +80,7 @@ def test_a_delayed_message_comes_when_it_is_due(work: Any, penstock_project: Pro
     assert texts(work) == ["later"]
 
 
-def test_time_that_skips_by_itself_skips_for_who_asks_again_and_again(work: Any, penstock_project: Project) -> None:
+def test_an_automatic_clock_moves_for_a_polling_client(work: Any, penstock_project: Project) -> None:
     """This client never waits at the server."""
     clock = penstock_project.clock
     began = clock.now
@@ -94,7 +94,7 @@ def test_time_that_skips_by_itself_skips_for_who_asks_again_and_again(work: Any,
     assert clock.now == began + timedelta(hours=1, seconds=60)
 
 
-def test_after_seven_days_a_message_is_gone_unless_it_lives_for_ever(work: Any, penstock_project: Project) -> None:
+def test_a_message_expires_after_seven_days_unless_its_ttl_is_infinite(work: Any, penstock_project: Project) -> None:
     work.send_message("a week")
     work.send_message("an hour", time_to_live=3600)
     work.send_message("for ever", time_to_live=-1)
@@ -104,7 +104,7 @@ def test_after_seven_days_a_message_is_gone_unless_it_lives_for_ever(work: Any, 
     assert texts(work, max_messages=5) == ["for ever"]
 
 
-def test_a_worker_moves_what_fails_five_times_to_its_poison_queue(penstock_project: Project) -> None:
+def test_a_worker_moves_a_message_to_the_poison_queue_after_five_failures(penstock_project: Project) -> None:
     """As Azure Functions does."""
     service = penstock_project.azure_queue_service()
     work, poison = service.create_queue("work"), service.create_queue("work-poison")
@@ -120,7 +120,7 @@ def test_a_worker_moves_what_fails_five_times_to_its_poison_queue(penstock_proje
     assert texts(poison) == ["bad"]
 
 
-def test_an_account_sas_ends_when_the_time_of_its_project_has_come(work: Any, penstock_project: Project) -> None:
+def test_an_account_sas_expires_by_the_clock_of_its_project(work: Any, penstock_project: Project) -> None:
     signature = _account_sas(penstock_project, penstock_project.clock.now + timedelta(hours=1))
     url = f"http://{penstock_project.server['azure']}/{penstock_project.name}"
     with QueueServiceClient(url, credential=signature) as guest:
@@ -131,7 +131,7 @@ def test_an_account_sas_ends_when_the_time_of_its_project_has_come(work: Any, pe
     assert texts(work) == ["in time"], "the key of the account is as good as ever"
 
 
-def test_a_queue_sas_begins_when_the_time_of_its_project_has_come(work: Any, penstock_project: Project) -> None:
+def test_a_queue_sas_starts_by_the_clock_of_its_project(work: Any, penstock_project: Project) -> None:
     now = penstock_project.clock.now
     signature = generate_queue_sas(
         penstock_project.name,

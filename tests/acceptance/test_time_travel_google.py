@@ -1,4 +1,4 @@
-"""Time that is moved while Google's own client uses the project: nobody sleeps, and weeks pass."""
+"""Moved time with Google's client, over weeks and without sleeping."""
 
 from __future__ import annotations
 
@@ -67,7 +67,22 @@ def billing(penstock_project: Project) -> Billing:
     return Billing(penstock_project)
 
 
-def test_a_message_comes_again_when_its_deadline_is_over(billing: Billing) -> None:
+@pytest.mark.parametrize("creator", ["Google's client", "the admin API"])
+def test_a_late_ack_counts_for_every_kind_of_subscription(billing: Billing, creator: str) -> None:
+    """Google Pub/Sub: an ack after the deadline may still succeed, as long as the message was not delivered again."""
+    billing.clock.freeze()
+    if creator == "the admin API":
+        billing.project.server.admin.post("/subscriptions", {"name": billing.name, "topic": billing.topic})
+    else:
+        billing.subscribe()
+    billing.publish("one")
+    (late,) = billing.pull()
+    billing.clock.advance(60)
+    billing.subscriber.acknowledge(subscription=billing.name, ack_ids=[late.ack_id])
+    assert billing.pull() == []
+
+
+def test_a_message_is_redelivered_after_its_deadline(billing: Billing) -> None:
     billing.clock.freeze()
     billing.subscribe(ack_deadline_seconds=30).publish("one")
     assert billing.texts() == ["one"]
@@ -77,7 +92,7 @@ def test_a_message_comes_again_when_its_deadline_is_over(billing: Billing) -> No
     assert billing.texts() == ["one"]
 
 
-def test_an_acked_message_does_not_come_again_however_long_one_waits(billing: Billing) -> None:
+def test_an_acked_message_is_never_redelivered(billing: Billing) -> None:
     billing.subscribe(ack_deadline_seconds=10).publish("one")
     (received,) = billing.pull()
     billing.subscriber.acknowledge(subscription=billing.name, ack_ids=[received.ack_id])
@@ -101,7 +116,7 @@ def test_the_backoff_doubles_up_to_ten_minutes(billing: Billing) -> None:
     assert seen == [10, 30, 70, 150, 310, 630, 1230, 1830]
 
 
-def test_in_one_go_a_listener_sees_every_delivery_in_between(billing: Billing) -> None:
+def test_one_advance_delivers_every_retry_on_the_way(billing: Billing) -> None:
     policy = {"minimum_backoff": timedelta(seconds=10), "maximum_backoff": timedelta(seconds=600)}
     billing.subscribe(retry_policy=policy)
     billing.clock.freeze()
@@ -115,7 +130,7 @@ def test_in_one_go_a_listener_sees_every_delivery_in_between(billing: Billing) -
         assert received.empty()
 
 
-def test_the_fifth_failure_makes_a_dead_letter(billing: Billing) -> None:
+def test_a_message_is_dead_lettered_after_the_fifth_failure(billing: Billing) -> None:
     dead, dead_sub = billing.project.topic("dead"), billing.project.subscription("dead")
     billing.publisher.create_topic(name=dead)
     billing.subscriber.create_subscription(name=dead_sub, topic=dead)
@@ -142,7 +157,7 @@ def test_after_seven_days_an_unacked_message_is_gone(billing: Billing) -> None:
     assert billing.texts() == ["young"]
 
 
-def test_a_message_is_gone_at_the_very_moment_that_its_retention_ends(billing: Billing) -> None:
+def test_a_message_expires_exactly_at_the_end_of_its_retention(billing: Billing) -> None:
     """As a lease, a time to live and an expiration are over then."""
     billing.clock.freeze()
     billing.subscribe(message_retention_duration=timedelta(days=7)).publish("old")
@@ -150,14 +165,14 @@ def test_a_message_is_gone_at_the_very_moment_that_its_retention_ends(billing: B
     assert billing.texts() == []
 
 
-def test_a_subscription_that_nobody_uses_for_its_time_to_live_is_gone(billing: Billing) -> None:
+def test_an_unused_subscription_expires_after_its_ttl(billing: Billing) -> None:
     billing.subscribe(expiration_policy={"ttl": timedelta(days=1)})
     billing.clock.advance(days=1)
     with pytest.raises(NotFound):
         billing.subscriber.get_subscription(subscription=billing.name)
 
 
-def test_one_with_an_open_stream_is_used(billing: Billing) -> None:
+def test_a_subscription_with_an_open_stream_does_not_expire(billing: Billing) -> None:
     billing.subscribe(expiration_policy={"ttl": timedelta(days=1)})
     with billing.listen(lambda message: message.ack()) as received:
         billing.publish("are you there")
@@ -167,7 +182,7 @@ def test_one_with_an_open_stream_is_used(billing: Billing) -> None:
         assert received.get(timeout=SECONDS).data == b"still"
 
 
-def test_what_a_listener_works_on_stays_with_it_as_long_as_its_library_extends_it(billing: Billing) -> None:
+def test_leases_of_a_running_listener_are_extended_for_an_hour(billing: Billing) -> None:
     """By default that is an hour."""
     billing.subscribe(ack_deadline_seconds=10)
     billing.clock.freeze()
@@ -184,7 +199,7 @@ def test_what_a_listener_works_on_stays_with_it_as_long_as_its_library_extends_i
         first.ack()
 
 
-def test_without_extension_the_deadline_is_the_deadline(billing: Billing) -> None:
+def test_without_extension_a_message_is_redelivered_at_its_deadline(billing: Billing) -> None:
     billing.subscribe(ack_deadline_seconds=10)
     billing.clock.freeze()
     billing.clock.extension_seconds = 0
@@ -195,7 +210,7 @@ def test_without_extension_the_deadline_is_the_deadline(billing: Billing) -> Non
         received.get(timeout=SECONDS).ack()
 
 
-def test_exactly_once_an_ack_after_the_deadline_says_so(billing: Billing) -> None:
+def test_exactly_once_an_ack_after_the_deadline_is_refused(billing: Billing) -> None:
     billing.subscribe(ack_deadline_seconds=60, enable_exactly_once_delivery=True)
     billing.clock.freeze()
     billing.clock.extension_seconds = 0
@@ -234,7 +249,7 @@ def test_order_is_kept_after_a_nack(billing: Billing) -> None:
     assert seen[-2:] == [b"1", b"2"], "the client may have had 2 already; what counts comes after 1"
 
 
-def test_a_pull_that_waits_is_answered_when_the_moment_comes(billing: Billing, penstock: Server) -> None:
+def test_a_waiting_pull_is_answered_when_a_message_is_due(billing: Billing, penstock: Server) -> None:
     billing.subscribe(ack_deadline_seconds=600).publish("one")
     billing.clock.freeze()
     billing.pull()
@@ -253,7 +268,7 @@ def test_a_pull_that_waits_is_answered_when_the_moment_comes(billing: Billing, p
     waiting.join(SECONDS)
 
 
-def test_time_that_skips_by_itself(billing: Billing) -> None:
+def test_an_automatic_clock(billing: Billing) -> None:
     policy = {"minimum_backoff": timedelta(seconds=600), "maximum_backoff": timedelta(seconds=600)}
     billing.subscribe(retry_policy=policy)
     began = billing.clock.automatic()
@@ -270,7 +285,7 @@ def test_time_that_skips_by_itself(billing: Billing) -> None:
     assert (billing.clock.now - began).total_seconds() >= 1800
 
 
-def test_two_projects_have_two_times(penstock: Server, billing: Billing) -> None:
+def test_projects_have_separate_clocks(penstock: Server, billing: Billing) -> None:
     other = Billing(penstock.project()).subscribe(ack_deadline_seconds=10)
     billing.subscribe(ack_deadline_seconds=10)
     for each in (billing, other):
@@ -320,7 +335,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def test_push_is_tried_again_as_its_time_passes(billing: Billing) -> None:
+def test_push_is_retried_when_time_is_moved(billing: Billing) -> None:
     policy = {"minimum_backoff": timedelta(seconds=300), "maximum_backoff": timedelta(seconds=600)}
     billing.clock.freeze()
     with Endpoint(refusals=2) as endpoint:

@@ -118,7 +118,7 @@ OPERATIONS = (
         "Get Metadata",
         "",
         "names keep their case; the count includes hidden messages",
-        "yes; expired messages are counted until somebody looks",
+        "yes; expired messages are counted until the queue is read",
         SAME,
         shown(SERVICE, "test_metadata_keeps_its_case_is_replaced_and_cleared")
         + shown(MESSAGES, "test_the_count_includes_invisible_messages"),
@@ -138,9 +138,9 @@ OPERATIONS = (
         "kept",
         "400",
         SAME,
-        shown(CREDENTIALS, "test_policies_come_back_as_they_were_given", "test_policies_that_cannot_be"),
+        shown(CREDENTIALS, "test_policies_come_back_as_they_were_given", "test_invalid_policies_are_refused"),
     ),
-    Row("Put Message", "", YES, YES, YES, shown(MESSAGES, "test_a_put_is_answered_with_what_names_the_message")),
+    Row("Put Message", "", YES, YES, YES, shown(MESSAGES, "test_a_put_answers_the_id_and_the_receipt")),
     Row(
         "Put Message",
         "empty or blank text",
@@ -159,7 +159,7 @@ OPERATIONS = (
         + shown(
             ERRORS,
             "test_a_long_life_needs_a_version_that_knows_it",
-            "test_a_time_to_live_that_was_cut_short_is_said",
+            "test_a_time_to_live_that_was_cut_has_a_warning",
         ),
     ),
     Row(
@@ -227,7 +227,7 @@ OPERATIONS = (
         "moves poison messages back",
         shown(
             EXTRAS,
-            "test_a_message_that_fails_too_often_moves_aside_and_can_come_back",
+            "test_a_message_moves_to_the_poison_queue_and_back",
             "test_only_poison_queues_are_redriven",
         ),
     ),
@@ -293,8 +293,8 @@ LIFE = (
         "absent: programs move them",
         "absent",
         "absent; with `azure_poison_after` the server moves them",
-        shown(EXTRAS, "test_a_message_that_fails_too_often_moves_aside_and_can_come_back")
-        + shown(TRAVEL, "test_a_worker_moves_what_fails_five_times_to_its_poison_queue"),
+        shown(EXTRAS, "test_a_message_moves_to_the_poison_queue_and_back")
+        + shown(TRAVEL, "test_a_worker_moves_a_message_to_the_poison_queue_after_five_failures"),
     ),
     Row(
         "host names",
@@ -321,7 +321,7 @@ WHO = (
         "403",
         "not looked at",
         SAME,
-        shown(CREDENTIALS, "test_a_clock_that_is_a_quarter_of_an_hour_off_is_refused"),
+        shown(CREDENTIALS, "test_a_clock_more_than_15_minutes_off_is_refused"),
     ),
     Row(
         "account SAS",
@@ -338,7 +338,7 @@ WHO = (
         YES,
         YES,
         YES,
-        shown(CREDENTIALS, "test_a_service_sas_allows_what_its_letters_say") + shown(SAS, "test_a_queue_sas"),
+        shown(CREDENTIALS, "test_a_service_sas_allows_only_its_permissions") + shown(SAS, "test_a_queue_sas"),
     ),
     Row(
         "stored access policy",

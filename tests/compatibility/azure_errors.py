@@ -10,11 +10,11 @@ FAULTS = "acceptance/test_faults_azure.py"
 ABSENT = "never: not among its errors"  # src/queue/errors/StorageErrorFactory.ts
 OF_THE_DIALECT = "not its code"
 
-WRONG_SAS = shown(CREDENTIALS, "test_what_an_account_sas_says_counts")
-METADATA = shown(ERRORS, "test_metadata_that_cannot_be")
-DIGEST = shown(ERRORS, "test_a_body_is_the_one_that_was_digested")
-ASKED_FOR = shown(ERRORS, "test_a_code_that_only_a_fault_asks_for")
-NAMES = shown(ERRORS, "test_a_name_that_no_queue_can_have")
+WRONG_SAS = shown(CREDENTIALS, "test_every_restriction_of_an_account_sas_is_enforced")
+METADATA = shown(ERRORS, "test_invalid_metadata")
+DIGEST = shown(ERRORS, "test_a_body_must_match_its_md5")
+ASKED_FOR = shown(ERRORS, "test_a_code_that_only_fault_injection_uses")
+NAMES = shown(ERRORS, "test_an_invalid_queue_name")
 
 REQUESTS = (
     Row("EmptyMetadataKey", "", "400", ABSENT, SAME, METADATA),
@@ -24,7 +24,7 @@ REQUESTS = (
         "400",
         "400, also for a version newer than it knows",
         SAME,
-        shown(ERRORS, "test_a_version_that_is_none") + shown(SERVICE, "test_a_preflight_needs_its_headers"),
+        shown(ERRORS, "test_an_invalid_version") + shown(SERVICE, "test_a_preflight_needs_its_headers"),
     ),
     Row(
         "InvalidInput",
@@ -38,23 +38,24 @@ REQUESTS = (
     Row("InvalidMetadata", "", "400", ABSENT, SAME, METADATA),
     Row(
         "InvalidQueryParameterValue",
-        "not a number, a time to live that cannot be, a receipt that is none",
+        "not a number, an invalid time to live, an invalid receipt",
         "400 with the parameter and a reason",
         "400, often without a body",
         SAME,
-        shown(ERRORS, "test_a_value_that_is_not_one"),
+        shown(ERRORS, "test_an_invalid_value"),
     ),
     Row("InvalidResourceName", "characters of a name", "400", YES, SAME, NAMES),
-    Row("InvalidUri", "a path that is none", "400", YES, SAME, shown(ERRORS, "test_what_the_service_does_not_do")),
+    Row("InvalidUri", "an invalid path", "400", YES, SAME, shown(ERRORS, "test_unknown_operations")),
     Row(
         "InvalidXmlDocument",
         "",
         "400",
         "400, often without a body",
         "the same; also where content would be lost",
-        shown(ERRORS, "test_bad_xml", "test_no_content_is_lost") + shown(CREDENTIALS, "test_policies_that_cannot_be"),
+        shown(ERRORS, "test_bad_xml", "test_no_content_is_lost")
+        + shown(CREDENTIALS, "test_invalid_policies_are_refused"),
     ),
-    Row("InvalidXmlNodeValue", "", "400", ABSENT, SAME, shown(SERVICE, "test_a_value_that_cannot_be_is_named")),
+    Row("InvalidXmlNodeValue", "", "400", ABSENT, SAME, shown(SERVICE, "test_an_invalid_property_is_named")),
     Row("Md5Mismatch", "", "400", ABSENT, SAME, DIGEST),
     Row("MetadataTooLarge", "beyond 8 KiB", "400", ABSENT, SAME, METADATA),
     Row(
@@ -71,7 +72,7 @@ REQUESTS = (
         "400",
         "for names; markers are not checked",
         SAME,
-        NAMES + shown(ERRORS, "test_what_the_service_does_not_do"),
+        NAMES + shown(ERRORS, "test_unknown_operations"),
     ),
     Row(
         "OutOfRangeQueryParameterValue",
@@ -96,9 +97,9 @@ REQUESTS = (
         "400",
         ABSENT,
         "as the cloud; no body is unpacked",
-        shown(ERRORS, "test_a_body_that_is_packed_is_refused"),
+        shown(ERRORS, "test_a_compressed_body_is_refused"),
     ),
-    Row("UnsupportedHttpVerb", "", "405", ABSENT, SAME, shown(ERRORS, "test_what_the_service_does_not_do")),
+    Row("UnsupportedHttpVerb", "", "405", ABSENT, SAME, shown(ERRORS, "test_unknown_operations")),
 )
 
 STATES = (
@@ -128,7 +129,7 @@ STATES = (
         ABSENT,
         "503: no memory, a full disk, a server that stops",
         shown(ERRORS, "test_overload_is_server_busy")
-        + shown("doors/azure/test_memory.py", "test_a_message_there_is_no_memory_for_is_server_busy"),
+        + shown("doors/azure/test_memory.py", "test_a_message_without_memory_is_server_busy"),
     ),
     Row(
         "InternalError",
@@ -136,7 +137,7 @@ STATES = (
         "500",
         YES,
         "500; the text of the fault is in the log only",
-        shown(ERRORS, "test_a_bug_is_an_internal_error_that_says_nothing"),
+        shown(ERRORS, "test_a_bug_is_an_internal_error_without_details"),
     ),
     Row(
         "OperationTimedOut",
@@ -144,7 +145,7 @@ STATES = (
         "500, a clear of a large queue for one",
         ABSENT,
         "only where a fault of a test asks for it",
-        ASKED_FOR + shown(FAULTS, "test_the_client_gives_up_after_three_repeats"),
+        ASKED_FOR + shown(FAULTS, "test_the_client_gives_up_after_three_retries"),
     ),
 )
 
@@ -206,7 +207,7 @@ DIALECT_CODES = (
         OF_THE_DIALECT,
         ABSENT,
         "400",
-        shown(DIALECT, "test_codes_of_the_dialect"),
+        shown(DIALECT, "test_error_codes_of_the_dialect"),
     ),
     Row(
         "InvalidQueueName",
@@ -214,7 +215,7 @@ DIALECT_CODES = (
         OF_THE_DIALECT,
         ABSENT,
         "400",
-        shown(DIALECT, "test_codes_of_the_dialect"),
+        shown(DIALECT, "test_error_codes_of_the_dialect"),
     ),
 )
 
@@ -242,7 +243,7 @@ _NEVER = {
     "UnsupportedQueryParameter": ("400", "passed over"),
     "UnsupportedXmlNode": ("400", "InvalidXmlDocument"),
 }
-PASSED_OVER = shown(ERRORS, "test_what_means_nothing_here_is_passed_over")
+PASSED_OVER = shown(ERRORS, "test_unknown_parameters_and_headers_are_ignored")
 _OF_AZURITE = {"MessageTooLarge": "400 in its list"}
 
 NOT_SENT = tuple(

@@ -19,25 +19,27 @@ GAPIC = shown("acceptance/test_google_rest_clients.py", "test_every_method_of_th
 ABSENT = "UNIMPLEMENTED"
 
 PUBLISHER = (
-    Row("CreateTopic", "", YES, YES, YES, shown(RESOURCES, "test_a_topic_comes_back_as_it_was_made")),
+    Row("CreateTopic", "", YES, YES, YES, shown(RESOURCES, "test_a_topic_is_returned_as_it_was_created")),
     Row(
         "CreateTopic",
         "ingestion, transforms, KMS key, storage policy",
         "acted on",
-        "kept; ingestion checked for its required fields",
-        "kept and given back, nothing more; transforms are checked",
-        shown(RESOURCES, "test_a_topic_comes_back_as_it_was_made") + shown(RULES, "test_a_transform_says_what_it_does"),
+        "stored; required fields of ingestion are checked",
+        "stored and returned, with a warning in the log; transforms are checked, at most 5 enabled",
+        shown(RESOURCES, "test_a_topic_is_returned_as_it_was_created")
+        + shown(RULES, "test_a_transform_says_what_it_does")
+        + shown(RULES, "test_settings_that_are_not_acted_on_are_logged_once"),
     ),
     Row(
         "UpdateTopic",
         "",
-        "every mutable field, and parts of one, by `update_mask`",
+        "every mutable field and its sub-fields, by `update_mask`",
         "retention, schema, transforms and ingestion only; `labels` and `message_storage_policy` are refused",
         SAME,
         shown(RESOURCES, "test_every_legal_update_of_a_topic"),
     ),
     Row("Publish", "", YES, "yes, with few of the limits", YES, shown(DELIVERY, "test_a_message_arrives_whole") + WALK),
-    Row("GetTopic", "", YES, YES, YES, shown(RESOURCES, "test_a_topic_comes_back_as_it_was_made")),
+    Row("GetTopic", "", YES, YES, YES, shown(RESOURCES, "test_a_topic_is_returned_as_it_was_created")),
     Row("ListTopics", "", "in pages", "yes", "in pages, sorted by name", shown(RESOURCES, "test_lists_come_in_pages")),
     Row(
         "ListTopicSubscriptions",
@@ -61,7 +63,7 @@ PUBLISHER = (
     Row(
         "DetachSubscription",
         "",
-        "the backlog goes; Pull and StreamingPull are FAILED_PRECONDITION",
+        "the backlog is dropped; Pull and StreamingPull are FAILED_PRECONDITION",
         ABSENT,
         SAME,
         shown(RESOURCES, "test_a_detached_subscription_stays_and_gives_nothing")
@@ -72,40 +74,40 @@ PUBLISHER = (
 SUBSCRIBER = (
     Row(
         "CreateSubscription",
-        "what was not said",
+        "defaults",
         "deadline 10 s, retention 7 d, expiration 31 d, state",
         "without expiration and state",
         SAME,
-        shown(RESOURCES, "test_a_subscription_says_what_was_not_said", "test_policies_are_filled_in"),
+        shown(RESOURCES, "test_a_subscription_returns_its_defaults", "test_policies_are_filled_in"),
     ),
     Row(
         "CreateSubscription",
         "without a name",
-        "the server makes one (gRPC)",
+        "the server generates one (gRPC)",
         SAME,
         SAME,
-        shown(RESOURCES, "test_a_subscription_without_a_name_is_given_one"),
+        shown(RESOURCES, "test_a_subscription_without_a_name_gets_one"),
     ),
     Row(
         "CreateSubscription",
         "BigQuery, Cloud Storage, Bigtable",
-        "messages are written there",
-        "kept; can be pulled",
-        "kept, bounds checked; can be pulled",
-        shown(RESOURCES, "test_what_is_only_kept_comes_back")
+        "messages are delivered there",
+        "stored; can be pulled",
+        "stored, bounds checked; can be pulled",
+        shown(RESOURCES, "test_stored_settings_are_returned")
         + shown(
             RULES,
             "test_a_subscription_that_fills_files_has_bounds",
             "test_a_table_is_named_and_has_one_source_of_its_schema",
         ),
     ),
-    Row("GetSubscription", "", YES, YES, YES, shown(RESOURCES, "test_a_subscription_says_what_was_not_said")),
+    Row("GetSubscription", "", YES, YES, YES, shown(RESOURCES, "test_a_subscription_returns_its_defaults")),
     Row("ListSubscriptions", "", YES, YES, YES, WALK + GAPIC),
     Row(
         "UpdateSubscription",
         "",
-        "every mutable field, and parts of one, by `update_mask`",
-        "not `labels`, `expiration_policy`, `bigquery_config`, `cloud_storage_config`, nor any part of a field",
+        "every mutable field and its sub-fields, by `update_mask`",
+        "not `labels`, `expiration_policy`, `bigquery_config`, `cloud_storage_config`, nor any sub-field",
         SAME,
         shown(
             RESOURCES,
@@ -126,11 +128,11 @@ SUBSCRIBER = (
     ),
     Row(
         "Acknowledge",
-        "an old ack id, ordinary delivery",
+        "an old ack id, without exactly-once",
         "OK",
         SAME,
         SAME,
-        shown(RULES, "test_an_old_receipt_is_no_error_where_delivery_is_ordinary"),
+        shown(RULES, "test_an_old_receipt_is_no_error_without_exactly_once"),
     ),
     Row("Pull", "", YES, YES, YES, shown(DELIVERY, "test_a_message_arrives_whole")),
     Row(
@@ -153,26 +155,30 @@ SUBSCRIBER = (
     Row(
         "StreamingPull",
         "`max_outstanding_messages`, `max_outstanding_bytes`",
-        "no more than that is out at a time",
-        "passed over",
+        "limit the outstanding messages",
+        "ignored",
         SAME,
         shown(
             STREAMS,
-            "test_no_more_is_outstanding_than_the_client_has_room_for",
-            "test_room_is_counted_in_bytes_as_well",
+            "test_flow_control_limits_the_outstanding_messages",
+            "test_flow_control_counts_bytes_too",
         ),
     ),
     Row(
         "StreamingPull",
         "ping of protocol version 1",
         "answered",
-        "not answered: such clients open the stream again",
+        "not answered: such clients reopen the stream",
         SAME,
-        shown(STREAMS, "test_a_ping_of_protocol_version_one_is_answered", "test_a_ping_of_version_zero_is_not"),
+        shown(
+            STREAMS,
+            "test_a_ping_of_protocol_version_one_is_answered",
+            "test_a_ping_of_protocol_version_zero_is_not_answered",
+        ),
     ),
     Row(
         "StreamingPull",
-        "subscription deleted meanwhile",
+        "the subscription is deleted",
         "ends with NOT_FOUND",
         SAME,
         SAME,
@@ -180,8 +186,8 @@ SUBSCRIBER = (
     ),
     Row(
         "StreamingPull",
-        "server goes away",
-        "UNAVAILABLE, and the client comes back",
+        "the server stops",
+        "UNAVAILABLE, and the client reconnects",
         NOT_KNOWN,
         SAME,
         shown("acceptance/test_google_restart.py", "test_a_stream_that_is_told_to_come_back_does"),
@@ -192,7 +198,7 @@ SUBSCRIBER = (
     Row(
         "CreateSnapshot",
         "labels",
-        "kept",
+        "stored",
         "dropped",
         SAME,
         shown(RESOURCES, "test_a_topic_lists_its_subscriptions_and_snapshots"),
@@ -200,10 +206,10 @@ SUBSCRIBER = (
     Row(
         "CreateSnapshot",
         "without a name",
-        "the server makes one (gRPC)",
+        "the server generates one (gRPC)",
         "refused",
         SAME,
-        shown(RESOURCES, "test_a_snapshot_without_a_name_is_given_one"),
+        shown(RESOURCES, "test_a_snapshot_without_a_name_gets_one"),
     ),
     Row(
         "UpdateSnapshot",
@@ -218,17 +224,17 @@ SUBSCRIBER = (
         "Seek",
         "to a time, to a snapshot",
         YES,
-        "yes; users report that a time brings nothing back",
+        "yes; users report that a seek to a time redelivers nothing",
         YES,
         shown(DELIVERY, "test_seek_to_a_time_and_to_a_snapshot") + shown(CLIENTS, "test_snapshots_and_seek"),
     ),
     Row(
         "Seek",
-        "acked messages that nothing retains",
+        "acked messages without retention",
         "stay acked",
         NOT_KNOWN,
         SAME,
-        shown(DELIVERY, "test_acked_messages_stay_acked_where_nothing_retains_them"),
+        shown(DELIVERY, "test_acked_messages_stay_acked_without_retention"),
     ),
 )
 
@@ -252,11 +258,25 @@ SCHEMA_SERVICE = (
     Row("GetSchema", "", "`view` FULL by default", "Avro only", SAME, WALK),
     Row("ListSchemas", "", YES, "Avro only", YES, WALK),
     Row("ListSchemaRevisions", "", YES, "Avro only", YES, WALK + shown(RULES, "test_a_rollback_names_its_revision")),
-    Row("CommitSchema", "", YES, "Avro only", YES, WALK),
+    Row(
+        "CommitSchema",
+        "",
+        "compatible revisions only: Avro both ways; protocol buffers add or remove optional fields",
+        "Avro only",
+        SAME,
+        WALK
+        + shown(RULES, "test_a_revision_is_compatible_with_every_earlier_one")
+        + shown(
+            "unit/doors/google/test_schema_compatibility.py",
+            "test_a_proto_revision_adds_and_removes_optional_fields_only",
+        ),
+    ),
     Row("RollbackSchema", "", YES, "Avro only", YES, WALK + shown(RULES, "test_a_rollback_names_its_revision")),
     Row("DeleteSchemaRevision", "", YES, "Avro only", YES, WALK),
     Row("DeleteSchema", "", YES, "Avro only", YES, WALK),
-    Row("ValidateSchema", "", YES, "Avro only", YES, WALK + shown(SCHEMAS, "test_an_avro_definition_that_is_none")),
+    Row(
+        "ValidateSchema", "", YES, "Avro only", YES, WALK + shown(SCHEMAS, "test_an_invalid_avro_definition_is_refused")
+    ),
     Row("ValidateMessage", "", YES, "Avro only", YES, WALK + shown(SCHEMAS, "test_an_avro_record")),
 )
 
@@ -264,9 +284,9 @@ POLICIES = (
     Row(
         "SetIamPolicy",
         "",
-        "kept, and callers are held to it",
+        "stored and enforced",
         ABSENT,
-        "kept; nobody is held to it; an old etag is ABORTED",
+        "stored, not enforced; an old etag is ABORTED",
         shown(RESOURCES, "test_policies_are_kept_with_the_resource_they_belong_to"),
     ),
     Row(
@@ -280,9 +300,9 @@ POLICIES = (
     Row(
         "TestIamPermissions",
         "",
-        "those the caller has",
+        "the permissions of the caller",
         ABSENT,
-        "all that were asked for, of a resource that is there",
-        shown(RESOURCES, "test_permissions_are_answered"),
+        "all requested permissions, if the resource exists",
+        shown(RESOURCES, "test_permissions_of_existing_resources_are_granted"),
     ),
 )

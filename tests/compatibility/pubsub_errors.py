@@ -17,42 +17,42 @@ from tests.compatibility.rows import NEVER, NOT_KNOWN, SAME, Row, shown
 
 ERRORS = "doors/google/test_errors.py"
 BROKER = shown(ERRORS, "test_an_error_of_the_broker_has_its_code_and_its_status")
-UNLISTED = "not in its list of errors"
+UNLISTED = "not in the list of errors"
 REFUSED = "INVALID_ARGUMENT"
-TAKEN = "taken"
+TAKEN = "accepted"
 
 CODES = (
     Row(
         "CANCELLED",
         "499",
-        "the client gave up",
+        "the client cancelled",
         NOT_KNOWN,
-        "only in the request log: a client that left is told nothing",
+        "only in the request log: a client that disconnected gets no answer",
         shown("acceptance/test_request_log.py", "test_grpc_calls_have_a_line_each_and_streams_two"),
     ),
     Row(
         "UNKNOWN",
         "500",
         NOT_KNOWN,
-        "a list of an empty project",
-        "never, unless a fault of a test asks for it: clients repeat it for minutes",
-        shown("doors/google/test_fuzz.py", "test_no_request_is_answered_with_an_error_of_ours")
-        + shown("acceptance/test_faults_google.py", "test_the_publisher_repeats_these_codes_too"),
+        "for a list of an empty project",
+        "never, except by a fault rule, because clients repeat it for minutes",
+        shown("doors/google/test_fuzz.py", "test_no_request_causes_an_internal_or_unknown_error")
+        + shown("acceptance/test_faults_google.py", "test_the_publisher_retries_these_codes_too"),
     ),
     Row(
         "INVALID_ARGUMENT",
         "400",
-        "the request cannot be done as it is",
-        "yes, where a rule is enforced",
+        "the request is invalid",
+        "yes, if the rule is enforced",
         "every rule in the next table",
-        shown(LIMITS, "test_bytes_that_are_no_message_are_the_caller_s_fault") + BROKER,
+        shown(LIMITS, "test_bytes_that_are_no_message_are_an_invalid_argument") + BROKER,
     ),
     Row(
         "DEADLINE_EXCEEDED",
         "504",
         "not done in time",
         NOT_KNOWN,
-        "the caller's deadline is over before its request was read",
+        "the caller's deadline is over before the request was read",
         shown(ERRORS, "test_a_call_whose_deadline_is_over_is_not_begun"),
     ),
     Row(
@@ -61,15 +61,15 @@ CODES = (
         "no such resource, or no such path",
         "yes, with other texts",
         SAME,
-        shown(LIMITS, "test_what_is_missing") + BROKER,
+        shown(LIMITS, "test_missing_resources_are_not_found") + BROKER,
     ),
     Row(
         "ALREADY_EXISTS",
         "409",
-        "made before",
+        "the resource exists already",
         "yes, with other texts",
         SAME,
-        shown(LIMITS, "test_what_is_there_already") + BROKER,
+        shown(LIMITS, "test_existing_resources_already_exist") + BROKER,
     ),
     Row(
         "PERMISSION_DENIED",
@@ -77,22 +77,22 @@ CODES = (
         "the caller lacks a permission",
         NOT_KNOWN,
         "a web page of another host",
-        shown(REST, "test_pages_of_others_are_not") + BROKER,
+        shown(REST, "test_pages_of_other_hosts_are_refused") + BROKER,
     ),
     Row(
         "RESOURCE_EXHAUSTED",
         "429",
         "a quota is used up",
         NOT_KNOWN,
-        "a request beyond 12 MiB, no memory for it, a full disk",
-        shown(LIMITS, "test_a_request_beyond_what_is_received_at_all_is_refused") + BROKER,
+        "a request beyond 12 MiB, no memory for a request, a full disk",
+        shown(LIMITS, "test_a_request_beyond_the_transport_limit_is_refused") + BROKER,
     ),
     Row(
         "FAILED_PRECONDITION",
         "400",
         "the state does not allow it",
         NOT_KNOWN,
-        "the subscription is detached, or pushed",
+        "the subscription is detached, or has a push endpoint",
         shown(RULES, "test_a_push_subscription_is_not_pulled")
         + shown(RESOURCES, "test_a_detached_subscription_stays_and_gives_nothing")
         + BROKER,
@@ -102,9 +102,9 @@ CODES = (
         "409",
         UNLISTED,
         NOT_KNOWN,
-        "exactly-once with some dead ack ids; a policy with an old etag",
+        "exactly-once with some expired ack ids; a policy with an old etag",
         shown(RESOURCES, "test_policies_are_kept_with_the_resource_they_belong_to")
-        + shown(DELIVERY, "test_exactly_once_does_nothing_for_a_mixed_request_and_lets_the_client_repeat"),
+        + shown(DELIVERY, "test_exactly_once_refuses_a_mixed_request_so_that_the_client_can_repeat_it"),
     ),
     Row("OUT_OF_RANGE", "400", NOT_KNOWN, "`max_delivery_attempts` out of its bounds", NEVER),
     Row(
@@ -112,16 +112,16 @@ CODES = (
         "501",
         "no such method",
         "IAM, DetachSubscription, UpdateSnapshot, Protocol Buffers schemas",
-        "no such method, no such compression",
-        shown(DELIVERY, "test_a_method_that_is_not_here"),
+        "an unknown method or compression",
+        shown(DELIVERY, "test_an_unknown_method_is_unimplemented"),
     ),
     Row(
         "INTERNAL",
         "500",
-        "a fault of the service",
+        "an error of the service",
         NOT_KNOWN,
         "a bug; its text is in the log, not in the answer",
-        shown(ERRORS, "test_a_bug_is_internal_and_says_nothing") + BROKER,
+        shown(ERRORS, "test_a_bug_is_internal_and_its_text_is_not_sent") + BROKER,
     ),
     Row(
         "UNAVAILABLE",
@@ -129,28 +129,28 @@ CODES = (
         "not now; try again",
         NOT_KNOWN,
         "the server stops, or cannot write",
-        shown(DELIVERY, "test_a_server_that_stops_lets_waiting_pulls_go") + BROKER,
+        shown(DELIVERY, "test_waiting_pulls_end_when_the_server_stops") + BROKER,
     ),
-    Row("DATA_LOSS", "500", UNLISTED, NOT_KNOWN, "what was stored cannot be read any more", BROKER),
+    Row("DATA_LOSS", "500", UNLISTED, NOT_KNOWN, "stored data cannot be read any more", BROKER),
     Row(
         "UNAUTHENTICATED",
         "401",
-        "no credentials, or wrong ones",
+        "missing or wrong credentials",
         "never: there are no credentials",
-        "a bearer token is wanted (setting `pubsub_tokens`) and is not there",
+        "a bearer token is required (setting `pubsub_tokens`) and missing or wrong",
         shown(REST, "test_grpc_over_tls_with_a_token", "test_rest_over_tls_with_a_token"),
     ),
-    Row("BAD_GATEWAY", "502", "something between client and service failed", NOT_KNOWN, NEVER),
+    Row("BAD_GATEWAY", "502", "a failure between client and service", NOT_KNOWN, NEVER),
 )
 
 RULES_OF_REQUESTS = (
     Row(
         "name",
-        "3 to 255 of `A-Za-z0-9-._~+%`, a letter first, not `goog...`",
+        "3 to 255 of `A-Za-z0-9-._~+%`, beginning with a letter, not `goog...`",
         REFUSED,
         "enforced, but not for the project",
         SAME,
-        shown(LIMITS, "test_a_name_that_cannot_be_is_refused", "test_a_name_that_can_be_is_taken"),
+        shown(LIMITS, "test_an_invalid_name_is_refused", "test_a_valid_name_is_accepted"),
     ),
     Row(
         "project",
@@ -158,11 +158,11 @@ RULES_OF_REQUESTS = (
         REFUSED,
         "UNKNOWN",
         SAME,
-        shown(LIMITS, "test_an_empty_project_is_the_caller_s_fault"),
+        shown(LIMITS, "test_an_empty_project_is_an_invalid_argument"),
     ),
     Row(
         "labels",
-        "small letters, digits, `-`, `_`, at most 63",
+        "lower-case letters, digits, `-`, `_`, at most 63",
         REFUSED,
         NOT_KNOWN,
         SAME,
@@ -190,7 +190,7 @@ RULES_OF_REQUESTS = (
         REFUSED,
         TAKEN,
         SAME,
-        shown(LIMITS, "test_a_publish_beyond_a_limit_is_refused", "test_a_publish_at_a_limit_is_taken"),
+        shown(LIMITS, "test_a_publish_beyond_a_limit_is_refused", "test_a_publish_at_a_limit_is_accepted"),
     ),
     Row(
         "Publish",
@@ -202,7 +202,7 @@ RULES_OF_REQUESTS = (
     ),
     Row(
         "Publish",
-        "a message that its schema does not fit",
+        "a message that does not fit its schema",
         REFUSED,
         "yes, for Avro",
         SAME,
@@ -250,7 +250,7 @@ RULES_OF_REQUESTS = (
     ),
     Row(
         "dead letter policy",
-        "a topic that is not there",
+        "a topic that does not exist",
         "NOT_FOUND",
         "NOT_FOUND",
         SAME,
@@ -266,11 +266,11 @@ RULES_OF_REQUESTS = (
     ),
     Row(
         "filter",
-        "one that cannot be read, or beyond 256 bytes",
+        "invalid, or beyond 256 bytes",
         REFUSED,
-        "taken by 0.8.20",
+        "accepted by 0.8.20",
         SAME,
-        shown(LIMITS, "test_a_filter_that_is_none_is_refused", "test_a_subscription_beyond_a_limit_is_refused"),
+        shown(LIMITS, "test_an_invalid_filter_is_refused", "test_a_subscription_beyond_a_limit_is_refused"),
     ),
     Row(
         "push endpoint",
@@ -286,27 +286,27 @@ RULES_OF_REQUESTS = (
         "refused: HTTPS only",
         TAKEN,
         "refused, unless the setting `push_allow` names the network",
-        shown(PUSH, "test_without_permission_push_goes_nowhere_near"),
+        shown(PUSH, "test_without_permission_push_reaches_no_private_address"),
     ),
     Row(
         "update mask",
         "empty, unknown, or a field that cannot be changed",
         REFUSED,
-        "enforced, and more besides",
+        "enforced, and more",
         SAME,
-        shown(RESOURCES, "test_an_update_that_may_not_be"),
+        shown(RESOURCES, "test_an_invalid_update_is_refused"),
     ),
     Row(
         "Pull",
         "`max_messages` 0 or less",
         REFUSED,
-        "0 is refused, -1 is taken",
+        "0 is refused, -1 is accepted",
         SAME,
-        shown(LIMITS, "test_a_pull_asks_for_messages"),
+        shown(LIMITS, "test_a_pull_needs_a_positive_max_messages"),
     ),
     Row(
         "Pull, StreamingPull",
-        "of a push subscription",
+        "on a push subscription",
         "FAILED_PRECONDITION",
         NOT_KNOWN,
         SAME,
@@ -314,11 +314,11 @@ RULES_OF_REQUESTS = (
     ),
     Row(
         "Acknowledge, ModifyAckDeadline",
-        "no ack ids, or some that are none",
+        "missing or malformed ack ids",
         REFUSED,
         "enforced",
         SAME,
-        shown(LIMITS, "test_receipts_are_needed_and_must_be_receipts"),
+        shown(LIMITS, "test_missing_and_malformed_receipts_are_refused"),
     ),
     Row(
         "Acknowledge, ModifyAckDeadline",
@@ -332,7 +332,7 @@ RULES_OF_REQUESTS = (
         "ModifyAckDeadline",
         "0 to 600 s",
         REFUSED,
-        "less is refused, more is taken",
+        "less is refused, more is accepted",
         SAME,
         shown(LIMITS, "test_a_deadline_is_changed_within_its_range"),
     ),
@@ -342,7 +342,7 @@ RULES_OF_REQUESTS = (
         "fails for that ack id",
         SAME,
         SAME,
-        shown(TRAVEL, "test_exactly_once_an_ack_after_the_deadline_says_so"),
+        shown(TRAVEL, "test_exactly_once_an_ack_after_the_deadline_is_refused"),
     ),
     Row("Seek", "no target", REFUSED, "enforced", SAME, shown(LIMITS, "test_a_seek_needs_a_target")),
     Row(
@@ -351,7 +351,7 @@ RULES_OF_REQUESTS = (
         REFUSED,
         NOT_KNOWN,
         SAME,
-        shown(RULES, "test_a_snapshot_does_not_fit_a_topic_made_anew"),
+        shown(RULES, "test_a_snapshot_does_not_fit_a_recreated_topic"),
     ),
     Row(
         "StreamingPull",
@@ -359,22 +359,22 @@ RULES_OF_REQUESTS = (
         REFUSED,
         "enforced",
         SAME,
-        shown(STREAMS, "test_a_first_request_that_is_wrong"),
+        shown(STREAMS, "test_an_invalid_first_request_is_refused"),
     ),
     Row(
         "StreamingPull",
-        "later request with what only the first may have",
+        "later request with fields of the first request",
         REFUSED,
-        "the subscription only",
+        "enforced for the subscription only",
         SAME,
-        shown(STREAMS, "test_a_later_request_that_is_wrong"),
+        shown(STREAMS, "test_an_invalid_later_request_is_refused"),
     ),
     Row(
         "page_size, page_token",
-        "less than 0; one that is none",
+        "negative; invalid",
         REFUSED,
         NOT_KNOWN,
         SAME,
-        shown(LIMITS, "test_pages_have_a_size"),
+        shown(LIMITS, "test_invalid_page_sizes_and_tokens_are_refused"),
     ),
 )

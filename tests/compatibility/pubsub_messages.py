@@ -1,4 +1,4 @@
-"""Google Pub/Sub: what there is beside the methods, and how messages are delivered."""
+"""Google Pub/Sub: features besides the methods, and the delivery of messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BESIDE = (
     Row(
         "REST",
         "a body that repeats the name in the path",
-        "taken",
+        "accepted",
         "refused",
         SAME,
         shown(REST, "test_a_body_may_repeat_what_the_path_says"),
@@ -27,8 +27,8 @@ BESIDE = (
         "POST /reset",
         "",
         "absent",
-        "forgets everything",
-        "forgets everything, with `--memory` or `pubsub_reset`",
+        "deletes everything",
+        "deletes everything, with `--memory` or `pubsub_reset`",
         shown(RESOURCES, "test_reset_forgets_everything"),
     ),
     Row(
@@ -45,8 +45,8 @@ MESSAGES = (
     Row(
         "filter",
         "",
-        "what does not match is acked for the subscription",
-        "not applied in 0.8.20; since gcloud 555 it is",
+        "messages that do not match are acked for the subscription",
+        "not applied in 0.8.20; applied since gcloud 555",
         SAME,
         shown(DELIVERY, "test_a_filter_takes_what_matches"),
     ),
@@ -54,7 +54,7 @@ MESSAGES = (
         "retry policy",
         "",
         "backoff that doubles from the minimum to the maximum",
-        "kept, not applied: a nacked message comes at once",
+        "stored, not applied: a nacked message is redelivered at once",
         SAME,
         shown(DELIVERY, "test_a_nacked_message_waits_for_its_backoff")
         + shown(TRAVEL, "test_the_backoff_doubles_up_to_ten_minutes"),
@@ -62,50 +62,50 @@ MESSAGES = (
     Row(
         "dead letters",
         "",
-        "after so many attempts, with attributes that name the source",
+        "after `max_delivery_attempts`, with attributes that name the source",
         SAME,
         SAME,
         shown(DELIVERY, "test_a_message_that_fails_too_often_becomes_a_dead_letter")
-        + shown(TRAVEL, "test_the_fifth_failure_makes_a_dead_letter"),
+        + shown(TRAVEL, "test_a_message_is_dead_lettered_after_the_fifth_failure"),
     ),
     Row(
         "ordering",
         "after a nack or an expiry",
-        "that message and all later ones of the key again, in order",
-        "that message alone: order is lost",
+        "the message and all later ones of the key are redelivered in order",
+        "only the message is redelivered: order is lost",
         SAME,
-        shown(DELIVERY, "test_a_returned_message_of_a_key_brings_the_later_ones_back_in_order")
+        shown(DELIVERY, "test_a_nack_redelivers_the_later_messages_of_the_key_in_order")
         + shown(TRAVEL, "test_order_is_kept_after_a_nack"),
     ),
     Row(
         "exactly-once",
-        "a dead ack id",
+        "an expired ack id",
         "INVALID_ARGUMENT with `EXACTLY_ONCE_ACKID_FAILURE` for it",
         SAME,
         SAME,
-        shown(DELIVERY, "test_exactly_once_says_which_receipts_are_dead")
+        shown(DELIVERY, "test_exactly_once_lists_expired_receipts")
         + shown(STREAMS, "test_exactly_once_confirms_on_the_stream"),
     ),
     Row(
         "exactly-once",
-        "some ack ids good, some dead",
-        "the good ones are done; clients report them as failed",
+        "some ack ids valid, some expired",
+        "the valid ones are acked; clients report them as failed",
         SAME,
-        "nothing is done: ABORTED with the dead ones, and clients repeat the others",
-        shown(DELIVERY, "test_exactly_once_does_nothing_for_a_mixed_request_and_lets_the_client_repeat"),
+        "nothing is acked: ABORTED lists the expired ones, and clients repeat the others",
+        shown(DELIVERY, "test_exactly_once_refuses_a_mixed_request_so_that_the_client_can_repeat_it"),
     ),
     Row(
         "retention of a topic",
         "a new subscription",
-        "begins with what comes, and can seek back",
-        "is given what was retained",
+        "gets new messages, and can seek back",
+        "gets the retained messages",
         SAME,
-        shown(DELIVERY, "test_a_new_subscription_begins_with_what_comes_and_can_seek_back"),
+        shown(DELIVERY, "test_a_new_subscription_gets_new_messages_only_and_can_seek_back"),
     ),
     Row(
         "retention of a subscription",
         "7 days by default",
-        "an unacked message is gone",
+        "an unacked message is dropped",
         NOT_KNOWN,
         SAME,
         shown(TRAVEL, "test_after_seven_days_an_unacked_message_is_gone"),
@@ -113,13 +113,13 @@ MESSAGES = (
     Row(
         "expiration of a subscription",
         "",
-        "gone after its time to live without use",
+        "deleted after its time to live without use",
         "never",
         SAME,
         shown(
             TRAVEL,
-            "test_a_subscription_that_nobody_uses_for_its_time_to_live_is_gone",
-            "test_one_with_an_open_stream_is_used",
+            "test_an_unused_subscription_expires_after_its_ttl",
+            "test_a_subscription_with_an_open_stream_does_not_expire",
         ),
     ),
     Row(
@@ -127,16 +127,16 @@ MESSAGES = (
         "size",
         NOT_KNOWN,
         "larger than 4 MiB: the Python client refuses them",
-        "below 4 MiB, one larger message alone",
+        "below 4 MiB, or one larger message",
         shown(DELIVERY, "test_answers_stay_below_four_mebibytes"),
     ),
     Row(
         "push",
-        "what acks",
+        "statuses that ack",
         "102, 200, 201, 202, 204",
-        "200, 201, 204; 102 and 202 not known",
+        "200, 201, 204; 102 and 202 unknown",
         SAME,
-        shown(PUSH, "test_an_answer_that_acks", "test_an_answer_that_does_not_ack_brings_it_again"),
+        shown(PUSH, "test_an_answer_that_acks", "test_an_answer_that_does_not_ack_redelivers_the_message"),
     ),
     Row(
         "push",
@@ -144,20 +144,20 @@ MESSAGES = (
         "backoff",
         "about 1 s each time",
         "backoff",
-        shown(TRAVEL, "test_push_is_tried_again_as_its_time_passes"),
+        shown(TRAVEL, "test_push_is_retried_when_time_is_moved"),
     ),
     Row(
         "push",
         "body",
-        "with `orderingKey`, and `deliveryAttempt` where there is a dead letter policy",
+        "with `orderingKey`, and with `deliveryAttempt` if there is a dead letter policy",
         "without both",
         SAME,
-        shown(PUSH, "test_a_wrapped_message", "test_an_answer_that_does_not_ack_brings_it_again"),
+        shown(PUSH, "test_a_wrapped_message", "test_an_answer_that_does_not_ack_redelivers_the_message"),
     ),
     Row(
         "push",
         "`no_wrapper`, `write_metadata`",
-        "bare body, metadata in headers",
+        "plain body, metadata in headers",
         SAME,
         SAME,
         shown(
@@ -170,8 +170,8 @@ MESSAGES = (
         "push",
         "`oidc_token`",
         "signed by Google",
-        "kept; no token is sent",
-        "signed by the server, whose keys are at `/oauth2/v3/certs`",
-        shown(PUSH, "test_a_token_that_its_public_key_confirms"),
+        "stored; no token is sent",
+        "signed by the server, with its keys at `/oauth2/v3/certs`",
+        shown(PUSH, "test_a_token_verifies_with_the_public_key"),
     ),
 )

@@ -1,4 +1,4 @@
-"""What several tests of the console do: open a page, press a button of the dialog, read what it says."""
+"""Steps that several tests of the console share: open a page, press a button of a dialog, read its result."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def submit(page: Page, label: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name=label, exact=True).click()
 
 
-def said(page: Page) -> Locator:
-    """What the dialog says came of it."""
+def result(page: Page) -> Locator:
+    """Return the result that the dialog shows."""
     return page.get_by_role("dialog").locator(".good")
 
 
 def press(page: Page, label: str) -> None:
-    """A button of the page that opens a dialog."""
+    """Press a button of the page that opens a dialog."""
     page.get_by_role("button", name=label, exact=True).click()
     expect(page.get_by_role("dialog")).to_be_visible()
 
@@ -32,7 +32,7 @@ def address(kind: str, name: str, rest: str = "") -> str:
 def make_topic(
     admin: Client, name: str, messages: list[dict[str, Any]], subscription: str = "", **options: Any
 ) -> None:
-    """A topic with a subscription, which has these messages before it."""
+    """Create a topic and a subscription with these messages in its backlog."""
     admin.post("/topics", {"name": name})
     if subscription:
         admin.post("/subscriptions", {"name": subscription, "topic": name, "options": options})
@@ -41,7 +41,7 @@ def make_topic(
 
 
 def make_dead_letters(admin: Client, name: str, total: int) -> None:
-    """NAME, its subscription NAME-work, and `total` of its messages in NAME-dead, before NAME-dead-keep."""
+    """Create topic NAME, subscription NAME-work, and `total` dead letters in NAME-dead, unread by NAME-dead-keep."""
     make_topic(admin, f"{name}-dead", [], f"{name}-dead-keep")
     policy = {"dead_letter_topic": f"{name}-dead", "max_delivery_attempts": 1}
     messages = [

@@ -1,6 +1,6 @@
-"""A Chromium for the tests of the console: found, or got.
+"""The Chromium of the console's tests, which is found or installed.
 
-    python -m tests.console.browser     says which one, gets one where there is none, or says in one sentence what to do
+    python -m tests.console.browser     prints its path, installs it if needed, or prints what to do
 
 In this order: an installed Chromium or Chrome, the one that Playwright keeps, Playwright's own download, Debian's
 package where this runs as root.
@@ -30,7 +30,7 @@ HELP = (
 
 
 def find() -> str | None:
-    """The path of a browser on this machine."""
+    """Return the path of a browser on this machine."""
     named = os.environ.get("CHROMIUM")
     if named:
         return shutil.which(named)
@@ -46,7 +46,7 @@ def find() -> str | None:
 
 
 def get() -> str | None:
-    """One that was found, else one that was got."""
+    """Return the path of a browser, and install one if there is none."""
     found = find()
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""A browser, a server with real clients at work, and pages of the console that must stay free of errors."""
+"""A browser, a server with real clients at work, and pages of the console. An error on a page fails the test."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def make_topology(admin: Client) -> None:
 
 
 def run_traffic(server: ServerProcess, stop: threading.Event) -> None:
-    """A queue of the text door with one consumer, and leases held in `billing`."""
+    """Use a queue of the text protocol with one consumer, and hold leases in `billing`."""
     with Client(server.addresses["http"]) as admin, TextClient(server.addresses["text"]) as client:
         while not stop.wait(0.2):
             client.send_many("work", [f"job {number}".encode() for number in range(20)])
@@ -109,6 +109,6 @@ def page(browser: Browser, server: ServerProcess, request: pytest.FixtureRequest
 
 
 def expected(line: ConsoleMessage) -> bool:
-    """A request that the server refuses is shown to the user, and logged by the browser itself."""
+    """Return whether a line is expected, such as the browser's own line for a refused request."""
     refused = re.match(r"Failed to load resource: the server responded with a status of 4\d\d", line.text)
     return line.type not in ("error", "warning") or refused is not None

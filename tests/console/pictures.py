@@ -1,6 +1,6 @@
-"""Pictures of the console, and where the parts of its pages are.
+"""Pictures of the console, and the positions of the parts of its pages.
 
-    python -m tests.console.pictures     takes docs/console.png and tests/console/layout.json anew
+    python -m tests.console.pictures     writes docs/console.png and tests/console/layout.json
 
 A picture is kept of every page and dialog (.artefacts/console), and held against the one of the run before: how many of
 its pixels changed is written beside them, for whoever looks. What a test asserts is where the parts are: that does not
@@ -93,7 +93,7 @@ def fonts(page: Page) -> list[int]:
 
 
 def keep(page: Page, name: str) -> Path:
-    """A picture of the page, as an artefact; the one of the run before is put aside."""
+    """Take a picture of the page as an artefact, and put the picture of the last run aside."""
     BEFORE.mkdir(parents=True, exist_ok=True)
     path = ARTEFACTS / f"{name}.png"
     if path.exists():
@@ -103,7 +103,7 @@ def keep(page: Page, name: str) -> Path:
 
 
 def note_changes(page: Page, names: Sequence[str], look: str) -> None:
-    """Which share of each picture is another one than in the run before."""
+    """Write the share of pixels of each picture that changed since the last run."""
     lines = []
     for name in names:
         before, now = BEFORE / f"{name}.png", ARTEFACTS / f"{name}.png"
@@ -117,7 +117,7 @@ def note_changes(page: Page, names: Sequence[str], look: str) -> None:
 
 
 def differences(known: Sequence[Box], found: Sequence[Box], *, same_lines: bool) -> list[str]:
-    """How a layout differs from the one that was stored.
+    """Return how a layout differs from the stored one.
 
     Where lines break as they did, every box is where it was, to a few pixels. With other fonts, and on a phone, where
     "3 min 12 s ago" takes a line more than "now", the parts have to be the same ones, in the same columns and as wide.
@@ -139,12 +139,12 @@ def differences(known: Sequence[Box], found: Sequence[Box], *, same_lines: bool)
 
 
 def fingerprint(page: Page) -> str:
-    """Of what the page says where it does not move: another one means another picture."""
+    """Return the hash of the page's constant texts. If it changes, the picture is out of date."""
     return hashlib.sha256(json.dumps(page.evaluate(_SAYS)).encode()).hexdigest()
 
 
 def with_note(png: bytes, text: str) -> bytes:
-    """The picture with a text chunk after its header."""
+    """Return the picture with a text chunk after its header."""
     body = b"tEXt" + KEYWORD + b"\0" + text.encode()
     chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
     return png[:33] + chunk + png[33:]

@@ -1,4 +1,4 @@
-"""What the pictures show: a small shop whose messages come and go through three doors, the same in every run."""
+"""The scene of the pictures: a small shop with clients of three protocols, the same in every run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAUSE = 0.25  # seconds between two rounds of a client
 
 @contextmanager
 def scene(folder: Path) -> Iterator[ServerProcess]:
-    """A server with resources and clients at work; it is there when each client has had its first messages."""
+    """Start a server with resources and clients at work, and yield it after the first messages of each client."""
     stop = threading.Event()
     with ServerProcess(folder, "--memory") as server:
         with Client(server.addresses["http"]) as admin:
@@ -77,7 +77,7 @@ def _rest(server: ServerProcess, method: str, path: str, body: dict[str, Any]) -
 
 
 def _google(server: ServerProcess, stop: threading.Event, begun: threading.Event) -> None:
-    """Orders, which billing and the archive take; billing gives one back now and then."""
+    """Publish orders, which billing and archive consume. Billing returns some of them."""
     round_ = 0
     while not stop.is_set():
         round_ += 1
@@ -119,7 +119,7 @@ def _text(server: ServerProcess, stop: threading.Event, begun: threading.Event) 
 
 
 def _holder(server: ServerProcess, stop: threading.Event, begun: threading.Event) -> None:
-    """Two invoices that are being printed, for as long as somebody looks."""
+    """Hold the leases of two invoices until the scene ends."""
     with Client(server.addresses["http"]) as admin:
         found = admin.post("/subscriptions/invoices-print/pull", {"max_messages": 2, "lease_seconds": 600})
         receipts = [each["receipt"] for each in found["deliveries"]]

@@ -1,4 +1,4 @@
-"""Names, roles and contrast of every page and dialog, as axe judges them: nothing serious."""
+"""Names, roles and contrast of every page and dialog have no serious faults by axe."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
 from tests.console import pictures
+from tests.console.actions import press
 from tests.console.test_pages import PAGES, TOPIC
 
 ALL: dict[str, Any] = {"resultTypes": ["violations"]}
@@ -37,7 +38,7 @@ def test_axe_finds_nothing_serious(page: Page, options: dict[str, Any]) -> None:
         found += serious(page, options)
     for button in ("Publish", "New subscription", "Delete"):
         page.goto(f"/#/topics/{TOPIC}")
-        page.get_by_role("button", name=button, exact=True).click()
+        press(page, button)
         found += serious(page, options, "dialog")
         page.keyboard.press("Escape")
     assert not found, "\n".join(found)

@@ -1,4 +1,4 @@
-"""Who is connected and has messages, as the page of a subscription shows real clients."""
+"""Consumers, leases and cursors of real clients on the page of a subscription."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLES_PASS = """async () => {
 }"""
 
 
-def test_streams_and_what_they_have(
+def test_consumers_and_their_leases(
     page: Page, admin: Client, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", server.addresses["pubsub"])
@@ -42,15 +42,15 @@ def test_streams_and_what_they_have(
         page.goto(address("subscriptions", name))
         expect(page.get_by_role("heading", level=1)).to_have_text("Queue watched")
         consumers = page.get_by_role("table", name="Consumers").get_by_role("row")
-        expect(consumers.filter(has_text="pubsub")).to_contain_text("open stream")
+        expect(consumers.filter(has_text="Pub/Sub")).to_contain_text("stream")
         text.send_many("watched", [b"1", b"2"])
         leases = page.get_by_role("table", name="Leases").locator("tbody tr")
-        expect(leases.filter(has_text="pubsub")).to_have_count(1)
+        expect(leases.filter(has_text="Pub/Sub")).to_have_count(1)
         messages = text.consume("watched")
         assert next(messages)
-        expect(consumers.filter(has_text="connection 127.0.0.1:")).to_contain_text("text")
-        expect(leases.filter(has_text="connection 127.0.0.1:")).to_contain_text("with its consumer")
-        ends = leases.filter(has_text="pubsub").locator("td").last
+        expect(consumers.filter(has_text="connection 127.0.0.1:")).to_contain_text("Text")
+        expect(leases.filter(has_text="connection 127.0.0.1:")).to_contain_text("on disconnect")
+        ends = leases.filter(has_text="Pub/Sub").locator("td").last
         expect(ends).to_contain_text("in ")
         expect(ends).not_to_have_text(ends.text_content() or "")
         keep(page, "consumers")
@@ -59,30 +59,33 @@ def test_streams_and_what_they_have(
         assert acked.wait(SECONDS)  # what a client that goes leaves unanswered is leased until its deadline
         listening.cancel()
         listening.result(SECONDS)
-        expect(consumers.filter(has_text="pubsub")).to_have_count(0)
+        expect(consumers.filter(has_text="Pub/Sub")).to_have_count(0)
         expect(leases.filter(has_text="connection 127.0.0.1:")).to_have_count(1)
-    expect(page.get_by_text("Nobody is connected, and nobody has messages.")).to_be_visible()
+    expect(page.get_by_text("No consumers are connected, and no messages are leased.")).to_be_visible()
 
 
 def test_a_cursor_with_its_lag_and_its_last_batch(page: Page, admin: Client, server: ServerProcess) -> None:
     make_topic(admin, "read", [{"data": "x"}] * 30)
     with flight.connect(f"grpc://{server.addresses['flight']}") as reader:
         row = page.get_by_role("table", name="Cursors").get_by_role("row").filter(has_text="nightly")
-        for kind, offset, batch in (("cursor.open", 0, "none yet"), ("cursor.advance", 20, "20 messages, 0 to 20")):
+        for kind, offset, batch in (
+            ("cursor.open", 0, "none yet"),
+            ("cursor.advance", 20, "20 messages, offsets 0 to 20"),
+        ):
             body = json.dumps({"name": "nightly", "offsets": {"read": offset}}).encode()
             list(reader.do_action(flight.Action(kind, body)))
             page.goto(address("topics", "read"))
             expect(row).to_contain_text(batch)
-    expect(page.get_by_role("columnheader", name="In bytes")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Lag size")).to_be_visible()
     expect(row).to_contain_text("10 messages")
-    expect(row).to_contain_text("20 messages, 0 to 20")
+    expect(row).to_contain_text("20 messages, offsets 0 to 20")
     row.get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Subscription nightly")
     expect(page.get_by_text("10 messages, 10 B")).to_be_visible()
 
 
-def test_the_charts_of_a_quiet_subscription_tell_what_waits_while_others_are_busier(page: Page, admin: Client) -> None:
-    """The live samples have the ten busiest alone."""
+def test_charts_of_a_quiet_subscription_show_its_backlog(page: Page, admin: Client) -> None:
+    """Live samples contain only the ten busiest subscriptions."""
     make_topic(admin, "quiet", [{"data": "x"}] * 3, "quiet-sub")
     names = [f"busier-{number}" for number in range(11)]
     for name in names:
@@ -110,22 +113,22 @@ def test_the_charts_of_a_quiet_subscription_tell_what_waits_while_others_are_bus
         busy.join()
 
 
-def test_an_address_of_a_dialog_that_is_not_offered_opens_none(page: Page, admin: Client) -> None:
+def test_the_address_of_an_unavailable_dialog_opens_nothing(page: Page, admin: Client) -> None:
     make_topic(admin, "offered", [], "offered-sub")
     page.goto(address("subscriptions", "offered-sub", "?do=publish"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Subscription offered-sub")
     admin.delete("/topics/offered")
     page.goto(address("subscriptions", "offered-sub", "?do=purge"))
-    expect(page.get_by_text("was deleted: nothing is delivered any more")).to_be_visible()
+    expect(page.get_by_text("was deleted. No messages are delivered.")).to_be_visible()
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_queue_whose_topic_is_deleted_meanwhile_keeps_what_is_typed(page: Page, admin: Client) -> None:
+def test_a_deleted_topic_keeps_the_typed_message(page: Page, admin: Client) -> None:
     admin.post("/queues", {"name": "typed-in"})
     page.goto(address("subscriptions", "typed-in", "?do=publish"))
     page.get_by_label("Body", exact=True).fill("half a message")
     admin.delete("/topics/typed-in")
-    expect(page.get_by_text("was deleted: nothing is delivered any more")).to_be_attached()
+    expect(page.get_by_text("was deleted. No messages are delivered.")).to_be_attached()
     expect(page.get_by_label("Body", exact=True)).to_have_value("half a message")
     submit(page, "Publish")
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Topic not found")

@@ -1,4 +1,4 @@
-"""The pure functions of the console, run in the browser they are for."""
+"""The pure functions of the console, called in a browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.server_process import ServerProcess
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
-    """One for all of them: nothing is left behind."""
+    """One page for all tests, which leave no state behind."""
     page = browser.new_page(base_url=f"http://{server.addresses['http']}", timezone_id="UTC")
     page.goto("/")
     yield page
@@ -56,12 +56,12 @@ def call(page: Page, module: str, function: str, *arguments: Any) -> Any:
         ("lastPart", "projects/p/topics/t", "t"),
     ],
 )
-def test_how_values_are_written(page: Page, function: str, given: Any, written: Any) -> None:
+def test_formatting(page: Page, function: str, given: Any, written: Any) -> None:
     assert call(page, "lib/format.js", function, given) == written
 
 
-def test_json_that_is_huge_or_deep_is_made_as_far_as_it_is_shown(page: Page) -> None:
-    """The texts are made in the page: it would take long to send them there."""
+def test_huge_or_deep_json_is_formatted_up_to_the_limit(page: Page) -> None:
+    """The page makes the texts, because sending them would take long."""
     made = """async (parts) => {
       const text = parts.map(([piece, times]) => piece.repeat(times)).join("");
       const { pretty, left } = (await import('/console/lib/format.js')).prettyJson(text, 1000);
@@ -84,23 +84,23 @@ def test_json_that_is_huge_or_deep_is_made_as_far_as_it_is_shown(page: Page) -> 
         ("", {}),
     ],
 )
-def test_places_as_people_type_them(page: Page, typed: str, read: dict[str, str]) -> None:
+def test_parse_a_start(page: Page, typed: str, read: dict[str, str]) -> None:
     assert call(page, "lib/route.js", "readPlace", typed) == read
 
 
 @pytest.mark.parametrize(
     "typed", ["2026-02-29", "2026-11-16 24:00", "2026-11-16 10:60", "2026-11-16T10:00+99:00", "1,00"]
 )
-def test_places_that_are_none(page: Page, typed: str) -> None:
-    said = "From is an offset" if typed == "1,00" else f"There is no such time as {typed}."
-    with pytest.raises(Error, match=re.escape(said)):
+def test_invalid_starts(page: Page, typed: str) -> None:
+    error = "From must be an offset" if typed == "1,00" else f"{typed} is not a valid time."
+    with pytest.raises(Error, match=re.escape(error)):
         call(page, "lib/route.js", "readPlace", typed)
 
 
-def test_a_time_that_the_clocks_skip_is_none(browser: Browser, server: ServerProcess) -> None:
+def test_a_time_that_clocks_skip_is_invalid(browser: Browser, server: ServerProcess) -> None:
     page = browser.new_page(base_url=f"http://{server.addresses['http']}", timezone_id="America/New_York")
     page.goto("/")
-    with pytest.raises(Error, match=re.escape("There is no such time as 2026-03-08 02:30.")):
+    with pytest.raises(Error, match=re.escape("2026-03-08 02:30 is not a valid time.")):
         call(page, "lib/route.js", "readPlace", "2026-03-08 02:30")
     for typed, read in (
         ("2026-03-08 03:30", "2026-03-08T07:30:00Z"),
@@ -128,14 +128,14 @@ def test_labels_survive_one_line(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"), [("a=1\n a =2", "An attribute is given twice: a"), ("b", "An attribute is name=value, not: b")]
+    ("typed", "error"), [("a=1\n a =2", "Duplicate attribute: a"), ("b", "Invalid attribute, expected name=value: b")]
 )
-def test_attributes_that_are_refused(page: Page, typed: str, said: str) -> None:
-    with pytest.raises(Error, match=re.escape(said)):
+def test_invalid_attributes(page: Page, typed: str, error: str) -> None:
+    with pytest.raises(Error, match=re.escape(error)):
         call(page, "lib/format.js", "readAttributes", typed)
 
 
-def test_an_address_survives_there_and_back(page: Page) -> None:
+def test_an_address_is_parsed_as_it_was_formatted(page: Page) -> None:
     parts, query = ["topics", "projects/p/topics/a b?&#%/ü"], {"filter": 'attributes.a = "b&c"', "from": "-5"}
     hash_ = call(page, "lib/route.js", "format", parts, query)
     assert call(page, "lib/route.js", "parse", hash_) == {"parts": parts, "query": query}

@@ -1,4 +1,4 @@
-"""The console beside a server at full speed (benchmarks/console.py): the page's heap stays as it is."""
+"""The heap of a page beside a server at full speed (benchmarks/console.py) stays constant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.console import measure
 
 
 @pytest.mark.nightly
-def test_the_heap_of_a_page_that_stays_open_does_not_grow(rounds: Callable[[int, int], int]) -> None:
+def test_the_heap_of_an_open_page_does_not_grow(rounds: Callable[[int, int], int]) -> None:
     figures = measure(1, 5, rounds(3, 12), 10)
     print(f"publish rate with the page open {figures.ratio:.3f}x")
     assert figures.growth < 1.1, figures.heaps

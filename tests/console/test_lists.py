@@ -1,4 +1,4 @@
-"""The tables: the names at every door, projects, the last minute, and thousands of rows."""
+"""Tables: client names, projects, the last minute, and thousands of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.server_process import ServerProcess
 MANY = 3_000
 
 
-def test_names_at_every_door(page: Page, server: ServerProcess, admin: Client) -> None:
+def test_client_names(page: Page, server: ServerProcess, admin: Client) -> None:
     admin.post("/queues", {"name": "everywhere"})
     page.goto("/#/topics?search=everywhere")
     page.get_by_role("button", name="Names").click()
@@ -27,11 +27,11 @@ def test_names_at_every_door(page: Page, server: ServerProcess, admin: Client) -
     page.goto("/#/subscriptions?search=billing&show=names")
     row = page.get_by_role("row").filter(has_text="billing")
     expect(row).to_contain_text("projects/penstock/subscriptions/billing")
-    expect(row).to_contain_text("cannot reach it")
+    expect(row).to_contain_text("not available")
 
 
 def test_a_name_is_copied_without_the_clipboard_of_the_browser(page: Page) -> None:
-    """As on an origin that is not secure, where it was refused, and where nothing but the keys can do it."""
+    """Copy on an origin that is not secure, after a refusal, and where only the keys can copy."""
     name, search = "projects/penstock/topics/orders", page.locator("[data-search]")
     page.goto("/#/topics?search=orders&show=names")
     button = page.get_by_role("button", name=f"Copy {name}", exact=True).first
@@ -63,19 +63,19 @@ def test_a_project_can_be_chosen(page: Page, admin: Client) -> None:
     expect(page.locator("tbody a")).to_have_text(["elsewhere"])
     page.goto("/#/topics?project=empty")
     expect(page.get_by_label("Project")).to_have_value("empty")
-    expect(page.get_by_text('There are none in the project "empty".')).to_be_visible()
+    expect(page.get_by_text('No topics in project "empty".')).to_be_visible()
 
 
-def test_what_is_made_goes_to_the_project_that_is_looked_at(page: Page, admin: Client) -> None:
+def test_new_resources_belong_to_the_chosen_project(page: Page, admin: Client) -> None:
     page.goto("/#/topics?project=short")
     press(page, "New topic")
     expect(page.get_by_role("dialog")).to_contain_text("A short name in short, or projects/")
     page.get_by_label("Name", exact=True).fill("t")
-    submit(page, "Make it")
+    submit(page, "Create")
     page.get_by_role("link", name="t", exact=True).click()
     press(page, "New subscription")
     page.get_by_label("Name", exact=True).fill("s")
-    submit(page, "Make it")
+    submit(page, "Create")
     expect(page.get_by_role("link", name="s", exact=True)).to_be_visible()
     assert admin.get("/topics", project="short")["topics"][0]["id"] == "t"
     assert admin.get("/subscriptions", project="short")["subscriptions"][0]["id"] == "s"
@@ -109,23 +109,23 @@ def test_keys_and_long_names(page: Page, admin: Client) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Subscription walked-left")
 
 
-def test_what_has_lost_its_topic_leads_nowhere(page: Page, admin: Client) -> None:
+def test_a_detached_subscription_has_no_link_to_its_topic(page: Page, admin: Client) -> None:
     make_topic(admin, "lost-topic", [{"data": "x"}], "lost-sub")
     admin.delete("/topics/lost-topic")
     page.goto("/#/subscriptions?search=lost-sub")
     expect(page.locator("tbody tr")).to_contain_text("lost-topic, deleted")
     expect(page.locator("tbody a")).to_have_count(1)
     page.locator("tbody a").click()
-    expect(page.get_by_text("Its topic, lost-topic, was deleted")).to_be_visible()
+    expect(page.get_by_text("The topic lost-topic was deleted")).to_be_visible()
     expect(page.locator("main a")).to_have_count(0)
     expect(page.get_by_role("button", name="Delete", exact=True)).to_be_visible()
     for label in ("Seek", "Move messages", "Snapshot", "Purge"):
         expect(page.get_by_role("button", name=label, exact=True)).to_have_count(0)
     page.goto(address("subscriptions", "lost-sub", "?do=seek"))
-    expect(page.get_by_role("dialog")).to_contain_text("there is nothing to seek in")
+    expect(page.get_by_role("dialog")).to_contain_text("there are no messages to seek to")
 
 
-def test_a_queue_is_among_the_queues_and_a_pause_ends_where_the_reader_is(page: Page, admin: Client) -> None:
+def test_a_queue_marks_queues_and_resume_keeps_the_page(page: Page, admin: Client) -> None:
     admin.post("/queues", {"name": "queued-here"})
     admin.post("/topics/queued-here/messages", {"messages": [{"data": "x"}] * 45})
     admin.post("/subscriptions/queued-here/pull", {"max_messages": 45, "lease_seconds": 600})
@@ -140,16 +140,16 @@ def test_a_queue_is_among_the_queues_and_a_pause_ends_where_the_reader_is(page: 
     expect(offsets).to_have_count(5)
     page.keyboard.press("p")
     expect(page.locator(".connection")).to_have_text("paused")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.locator(".connection")).to_have_text("live")
     page.goto("/#/subscriptions")
     expect(here).to_have_text("Subscriptions")
 
 
-def test_the_last_minute_is_there_when_the_page_opens(page: Page) -> None:
+def test_a_list_opens_with_the_last_minute(page: Page) -> None:
     page.goto("/#/queues")
     row = page.get_by_role("row").filter(has_text="work")
-    expect(row.get_by_role("img", name=re.compile("Delivered in the last minute: at most"))).to_be_visible()
+    expect(row.get_by_role("img", name=re.compile("Delivered in the last minute: peak"))).to_be_visible()
 
 
 def test_a_dialog_has_an_address(page: Page) -> None:
@@ -163,7 +163,7 @@ def test_a_dialog_has_an_address(page: Page) -> None:
     expect(page).to_have_url(re.compile("#/subscriptions/billing$"))
 
 
-def test_each_of_many_projects_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
+def test_choose_one_of_many_projects(browser: Browser, tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--memory", doors=("http",)) as server:
         with Client(server.addresses["http"]) as admin:
             names = [f"projects/proj{number:03}/topics/t{number}" for number in range(250)]

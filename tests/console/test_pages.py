@@ -1,4 +1,4 @@
-"""The pages of the console in a real browser, against a server at work: addresses, keys, tables, what moves."""
+"""Pages of the console against a server at work: addresses, keyboard shortcuts, tables, pause."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = {
 }
 
 
-def test_an_address_opens_what_it_names(page: Page) -> None:
+def test_an_address_opens_a_message(page: Page) -> None:
     page.goto(f"/#/topics/{TOPIC}/messages?from=0&open=7&as=hex")
     detail = page.get_by_role("article", name="Message 7")
     expect(detail.get_by_role("button", name="hex")).to_have_attribute("aria-pressed", "true")
@@ -50,7 +50,7 @@ def test_live_values_move_nothing(page: Page) -> None:
     assert page.evaluate(BOXES) == before
 
 
-def test_keys_lead_around(page: Page) -> None:
+def test_keyboard_shortcuts(page: Page) -> None:
     page.goto("/#/overview")
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.keyboard.press("g")
@@ -72,7 +72,7 @@ def test_keys_lead_around(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Topic orders-dead")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
 
 
 @pytest.mark.parametrize("page", [{"size": "phone"}], indirect=True)
@@ -108,26 +108,26 @@ def test_a_table_is_sorted_by_its_headers(page: Page) -> None:
     }""")
 
 
-def test_pause_stops_what_moves(page: Page) -> None:
+def test_pause_stops_updates(page: Page) -> None:
     page.goto("/#/overview")
     expect(page.locator(".tile strong").first).not_to_have_text("0/s")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator(".connection")).to_have_text("paused")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.locator(".connection")).to_have_text("live")
 
 
 def test_messages_are_filtered_by_attribute_text_and_path(page: Page, admin: Client) -> None:
     page.goto(f"/#/topics/{TOPIC}/messages?from=0")
     page.get_by_label("Attributes").fill('attributes.kind = "bytes"')
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator("a.message")).to_have_count(1)
     page.get_by_label("Attributes").fill("attributes.kind ==")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Show", exact=True).click()
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Attributes").fill("")
     page.get_by_label("JSON path").fill("$.order=42")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator("a.message .offset")).to_have_text(["42"])
     page.get_by_role("button", name="Search the whole topic").click()
     expect(page.get_by_text("1 message found")).to_be_visible()

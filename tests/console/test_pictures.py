@@ -54,7 +54,7 @@ DIALOGS = {
     "change-subscription": (SUBSCRIPTION, "Change"),
     "purge-subscription": (SUBSCRIPTION, "Purge"),
     "delete-subscription": (SUBSCRIPTION, "Delete"),
-    "keys": ("#/moves", "Keys"),
+    "keys": ("#/moves", "Keyboard shortcuts"),
 }
 OF_THE_MACHINE = {"server"}  # its paths are as long as they are
 HISTORY_SECONDS = 75  # of traffic before the picture of the README is taken
@@ -124,7 +124,7 @@ def test_pages_and_dialogs_look_as_they_did(
     assert not problems, "\n".join(["make pictures takes them anew, if this was meant:", *problems])
 
 
-def test_every_layout_that_is_stored_is_looked_at(layout: dict[str, Any]) -> None:
+def test_every_stored_layout_belongs_to_a_page(layout: dict[str, Any]) -> None:
     assert set(layout["pages"]) == {f"{name}-{size}" for name in (*PAGES, *DIALOGS) for size in SIZES}
 
 
@@ -138,7 +138,7 @@ def test_the_comparison_can_fail() -> None:
 
 
 def test_the_readme_shows_the_page_as_it_is(browser: Browser, shop: ServerProcess) -> None:
-    """The picture carries a note of the page it was taken of: labels, titles, buttons."""
+    """The picture contains the fingerprint of the labels, titles and buttons it shows."""
     page = browser.new_page(base_url=f"http://{shop.addresses['http']}", viewport={"width": 1280, "height": 1010})
     page.goto("/#/overview", timeout=PATIENCE)
     expect(page.locator(".chart")).to_have_count(8)

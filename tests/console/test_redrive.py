@@ -1,4 +1,4 @@
-"""Dead letters go back: one, those that match, all; with a rate, progress, and what was moved, left and unknown."""
+"""Moves of dead letters: one, matching ones, all; with a rate, progress and the result."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from penstock.admin.client import Client
-from tests.console.actions import address, make_dead_letters, make_topic, press, said, submit
+from tests.console.actions import address, make_dead_letters, make_topic, press, result, submit
 from tests.console.pictures import keep
 from tests.server_process import ServerProcess
 
 
 def backlogs(admin: Client, name: str) -> tuple[int, int]:
-    """Of the dead letters, and of the subscription that they go back to."""
+    """Return the backlog of the dead letters and of their original subscription."""
     dead, work = (admin.get(f"/subscriptions/{name}-{end}") for end in ("dead-keep", "work"))
     return dead["backlog_messages"], work["backlog_messages"]
 
 
-def test_what_runs_and_what_is_new_comes_first(page: Page, admin: Client) -> None:
-    """Also where more moves are over than a page of the API holds."""
+def test_running_and_new_moves_come_first(page: Page, admin: Client) -> None:
+    """This holds even if more moves have ended than fit on a page of the API."""
     make_dead_letters(admin, "first-in-line", 3)
     for _ in range(101):
         over = admin.post("/moves", {"from": "first-in-line-dead-keep", "filter": 'attributes.kind = "none"'})["id"]
@@ -35,17 +35,17 @@ def test_what_runs_and_what_is_new_comes_first(page: Page, admin: Client) -> Non
     expect(rows).to_have_count(100 + 1)  # the server keeps 100 that are over, and looks when one begins
 
 
-def test_one_then_those_that_match_then_all(page: Page, admin: Client) -> None:
+def test_move_one_then_matching_then_all(page: Page, admin: Client) -> None:
     make_dead_letters(admin, "letters", 10)
     page.goto(address("topics", "letters-dead", "/messages?from=0&open=3"))
     expect(
         page.get_by_role("article").get_by_text("CloudPubSubDeadLetterSourceSubscription", exact=True)
     ).to_be_visible()
-    press(page, "Move this one")
-    submit(page, "Only count")
+    press(page, "Move message")
+    submit(page, "Count")
     expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("1 message would be moved (1 to letters)")
     submit(page, "Move")
-    expect(said(page)).to_have_text("1 message moved, 0 left, 0 unknown.")
+    expect(result(page)).to_have_text("1 message moved, 0 left, 0 unknown.")
     submit(page, "Close")
     assert backlogs(admin, "letters") == (9, 1)
     story = page.locator(".story li")
@@ -54,26 +54,28 @@ def test_one_then_those_that_match_then_all(page: Page, admin: Client) -> None:
 
     page.goto(address("subscriptions", "letters-dead-keep"))
     press(page, "Move messages")
-    page.get_by_label("Which").select_option(label="Those that match")
-    for button in ("Only count", "Move"):
+    page.get_by_label("Messages", exact=True).select_option(label="Matching messages")
+    for button in ("Count", "Move"):
         submit(page, button)
-        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Say what they are to match")
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text(
+            "Enter attributes, a text or a JSON path"
+        )
     assert backlogs(admin, "letters") == (9, 1)
     page.get_by_label("Attributes").fill('attributes.kind = "even"')
     page.get_by_label("Text", exact=True).fill("m4")
-    submit(page, "Only count")
+    submit(page, "Count")
     expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("1 message would be moved")
     page.get_by_label("Text", exact=True).fill("")
     expect(page.get_by_role("dialog").get_by_text("would be moved")).to_have_count(0)  # it was of another choice
     submit(page, "Move")
-    expect(said(page)).to_contain_text("5 messages moved, 4 left")
+    expect(result(page)).to_contain_text("5 messages moved, 4 left")
     keep(page, "redrive")
     submit(page, "Close")
     assert backlogs(admin, "letters") == (4, 6)
 
     press(page, "Move messages")
     submit(page, "Move")
-    expect(said(page)).to_have_text("4 messages moved, 0 left, 0 unknown.")
+    expect(result(page)).to_have_text("4 messages moved, 0 left, 0 unknown.")
     submit(page, "Close")
     assert backlogs(admin, "letters") == (0, 10)
     page.goto("/#/moves")
@@ -86,20 +88,20 @@ def test_a_move_with_a_rate_shows_its_progress_and_is_stopped(page: Page, admin:
     page.goto(address("topics", "slow"))
     press(page, "Move messages")
     page.get_by_label("To topic").fill("slow-to")
-    page.get_by_label("A second at most").fill("10")
-    page.get_by_label("At most", exact=True).fill("400")
+    page.get_by_label("Max messages per second").fill("10")
+    page.get_by_label("Max messages", exact=True).fill("400")
     submit(page, "Move")
-    expect(page.get_by_role("dialog").locator(".plan")).to_contain_text("under way. Of 400.")
+    expect(page.get_by_role("dialog").locator(".plan")).to_contain_text("in progress. Total: 400.")
     submit(page, "Stop")
-    expect(said(page)).to_contain_text("Stopped: ")
+    expect(result(page)).to_contain_text("Stopped: ")
     moved = admin.get("/topics/slow-to")["messages"]
-    left = f"{500 - moved} left (stopped before it came to them: {500 - moved}), 0 unknown."
-    expect(said(page)).to_contain_text(left)
+    left = f"{500 - moved} left (not reached: the move stopped: {500 - moved}), 0 unknown."
+    expect(result(page)).to_contain_text(left)
     assert 0 <= moved < 500
     assert admin.get("/subscriptions/slow-keep")["backlog_messages"] == 500 - moved
 
 
-def test_what_is_beyond_the_most_that_was_asked_for_is_left(page: Page, admin: Client) -> None:
+def test_messages_beyond_the_maximum_are_left(page: Page, admin: Client) -> None:
     make_topic(admin, "most", [{"data": "x"}] * 10, "most-keep")
     admin.post("/topics", {"name": "most-to"})
     admin.post("/subscriptions/most-keep/pull", {"max_messages": 2})
@@ -107,30 +109,30 @@ def test_what_is_beyond_the_most_that_was_asked_for_is_left(page: Page, admin: C
     press(page, "Move messages")
     expect(page.get_by_role("dialog")).to_contain_text("10 messages in the backlog, 2 of them in flight.")
     page.get_by_label("To topic").fill("most-to")
-    page.get_by_label("At most", exact=True).fill("3")
+    page.get_by_label("Max messages", exact=True).fill("3")
     submit(page, "Move")
-    why = "a consumer has it, or it is settled: 2, not chosen: 5"
-    expect(said(page)).to_have_text(f"3 messages moved, 7 left ({why}), 0 unknown.")
+    why = "leased by a consumer, or already settled: 2, not chosen: 5"
+    expect(result(page)).to_have_text(f"3 messages moved, 7 left ({why}), 0 unknown.")
     page.goto("/#/moves")
     row = page.get_by_role("row").filter(has_text="most-keep")
     expect(row.get_by_role("cell").nth(5)).to_have_text("7")
     expect(row).to_contain_text(why)
 
 
-def test_a_move_from_a_topic_that_nobody_reads_leads_back_to_it(page: Page, admin: Client) -> None:
+def test_a_move_from_a_topic_without_subscriptions(page: Page, admin: Client) -> None:
     make_topic(admin, "solo", [{"data": "x"}] * 2)
     admin.post("/topics", {"name": "solo-to"})
     page.goto(address("topics", "solo"))
     press(page, "Move messages")
     page.get_by_label("To topic").fill("solo-to")
     submit(page, "Move")
-    expect(said(page)).to_have_text("2 messages moved, 0 left, 0 unknown.")
+    expect(result(page)).to_have_text("2 messages moved, 0 left, 0 unknown.")
     page.goto("/#/moves")
     page.get_by_role("link", name="solo", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Topic solo")
 
 
-def test_what_is_refused_is_said_in_the_servers_words(page: Page, admin: Client) -> None:
+def test_a_refused_move_shows_the_servers_error(page: Page, admin: Client) -> None:
     make_topic(admin, "refused", [{"data": "x"}], "refused-keep")
     page.goto(address("subscriptions", "refused-keep"))
     press(page, "Move messages")
@@ -141,10 +143,10 @@ def test_what_is_refused_is_said_in_the_servers_words(page: Page, admin: Client)
     )
     page.get_by_label("To topic").fill("")
     submit(page, "Move")
-    expect(said(page)).to_contain_text("0 messages moved, 1 left (")
+    expect(result(page)).to_contain_text("0 messages moved, 1 left (")
 
 
-def test_a_server_that_goes_in_the_middle_is_named_and_the_move_goes_on(browser: Browser, tmp_path: Path) -> None:
+def test_a_move_continues_after_a_restart(browser: Browser, tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=("http",)) as server:
         with Client(server.addresses["http"]) as admin:
             make_topic(admin, "long", [{"data": f"{each}"} for each in range(100)], "long-keep")
@@ -153,16 +155,16 @@ def test_a_server_that_goes_in_the_middle_is_named_and_the_move_goes_on(browser:
         page.goto(address("subscriptions", "long-keep"))
         press(page, "Move messages")
         page.get_by_label("To topic").fill("long-to")
-        page.get_by_label("A second at most").fill("10")
+        page.get_by_label("Max messages per second").fill("10")
         submit(page, "Move")
         expect(page.get_by_role("dialog").locator(".plan")).to_contain_text("moved")
         server.kill()
-        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("does not answer")
+        expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("is not responding")
         server.start()
         expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("Start it again", timeout=20_000)
-        page.get_by_label("A second at most").fill("")
+        page.get_by_label("Max messages per second").fill("")
         submit(page, "Move")
-        expect(said(page)).to_contain_text("0 left, 0 unknown.", timeout=20_000)
+        expect(result(page)).to_contain_text("0 left, 0 unknown.", timeout=20_000)
         with Client(server.addresses["http"]) as admin:
             bodies = [each["data"] for each in admin.get("/topics/long-to/messages", max=1000)["messages"]]
         assert sorted(bodies, key=int) == [f"{each}" for each in range(100)]

@@ -1,4 +1,4 @@
-"""Whose time the console shows: the server's, or a project's, whatever the clock and the zone of the browser are."""
+"""The console uses the time of the server or project, whatever the clock of the browser shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOPIC = "projects/moved/topics/t"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """With a project whose time stands three days ahead; one of its two messages is leased for a minute."""
+    """A server with a project whose clock stands three days ahead, and with one leased message."""
     with ServerProcess(tmp_path_factory.mktemp("time"), "--memory", "--testing", doors=("http",)) as server:
         with Client(server.addresses["http"]) as admin:
             admin.post("/projects/moved/clock/freeze", {})
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
-    """Of a reader in New York whose clock is five minutes fast."""
+    """A page in New York, with a clock that is five minutes fast."""
     context = browser.new_context(base_url=f"http://{server.addresses['http']}", timezone_id="America/New_York")
     page = context.new_page()
     page.clock.install(time=datetime.now(UTC) + timedelta(minutes=5))
@@ -42,7 +42,7 @@ def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
     context.close()
 
 
-def test_ages_and_deadlines_are_of_the_project(page: Page) -> None:
+def test_ages_and_deadlines_use_the_projects_time(page: Page) -> None:
     page.goto(address("subscriptions", SUBSCRIPTION))
     lease = page.get_by_role("table", name="Leases").locator("tbody tr")
     expect(lease.locator("td").last).to_have_text("in 1 min")
@@ -50,52 +50,52 @@ def test_ages_and_deadlines_are_of_the_project(page: Page) -> None:
     press(page, "Seek")
     page.get_by_role("slider").fill("500")
     middle = datetime.now(UTC) + timedelta(days=1.5)
-    expect(page.get_by_label("Instant")).to_have_value(re.compile(f"^{middle:%Y-%m-%d}T"))
-    expect(page.locator(".plan")).to_contain_text("1 message of the backlog")
+    expect(page.get_by_label("Time")).to_have_value(re.compile(f"^{middle:%Y-%m-%d}T"))
+    expect(page.locator(".plan")).to_contain_text("1 message skipped")
     page.keyboard.press("Escape")
     page.goto(address("topics", TOPIC))
-    expect(page.locator(".tile", has_text="Last publish")).to_contain_text("now")
+    expect(page.locator(".tile", has_text="Last published")).to_contain_text("now")
     page.goto("/#/topics?project=moved")
     expect(page.locator("tbody td", has_text=re.compile("^now$"))).to_have_count(1)
     page.goto("/#/overview")
-    expect(page.locator(".tile", has_text="Oldest waits")).to_contain_text("3 d")
+    expect(page.locator(".tile", has_text="Oldest unacked")).to_contain_text("3 d")
     page.goto(address("subscriptions", "here-sub"))
     expect(lease.locator("td").last).to_have_text(re.compile(r"^in (10 min|9 min \d+ s)$"))  # not of the browser
 
 
-def test_an_instant_is_read_as_it_is_shown(page: Page, server: ServerProcess) -> None:
-    """Without a zone it is the reader's own: there it is five hours earlier than in UTC."""
+def test_a_typed_time_is_in_the_browsers_zone(page: Page, server: ServerProcess) -> None:
+    """A time without a zone is in the browser's zone, which is five hours behind UTC."""
     with Client(server.addresses["http"]) as admin:
         make_topic(admin, "sought", [{"data": f"{number}"} for number in range(3)], "sought-sub")
     page.goto(address("subscriptions", "sought-sub"))
     press(page, "Seek")
-    page.get_by_label("Instant").fill("2026-11-01 17:00")
-    page.get_by_label("Instant").press("Tab")
+    page.get_by_label("Time").fill("2026-11-01 17:00")
+    page.get_by_label("Time").press("Tab")
     expect(page.get_by_role("dialog").locator("strong")).to_have_text("2026-11-01 17:00:00.000")
     expect(page.locator(".plan")).to_contain_text("3 afterwards")
-    page.get_by_label("Instant").fill("2026-11-01 17:00:00")
+    page.get_by_label("Time").fill("2026-11-01 17:00:00")
     with page.expect_request(
         lambda each: each.url.endswith("/seek") and "dry_run" not in (each.post_data or "")
     ) as asked:
-        page.get_by_label("Instant").press("Enter")
+        page.get_by_label("Time").press("Enter")
     assert asked.value.post_data_json == {"time": "2026-11-01T22:00:00Z"}
     submit(page, "Close")
     press(page, "Seek")
     alert = page.get_by_role("dialog").get_by_role("alert")
     for typed, shown, problem in (
-        ("2026-02-30 10:00", "–", "There is no such time as 2026-02-30 10:00."),
+        ("2026-02-30 10:00", "–", "2026-02-30 10:00 is not a valid time."),
         ("-10m", "10m ago", ""),
-        ("7", "–", "Give an instant, such as"),
+        ("7", "–", "Enter a time such as"),
     ):
-        page.get_by_label("Instant").fill(typed)
-        page.get_by_label("Instant").press("Tab")
+        page.get_by_label("Time").fill(typed)
+        page.get_by_label("Time").press("Tab")
         expect(page.get_by_role("dialog").locator("strong")).to_have_text(shown)
         expect(alert).to_contain_text(problem) if problem else expect(alert).to_have_count(0)
     page.keyboard.press("Escape")
     page.goto(address("topics", "sought"))
     press(page, "New subscription")
     page.get_by_label("Name", exact=True).fill("since")
-    page.get_by_label("Begins at").fill("2026-11-01 17:00")
+    page.get_by_label("Start at").fill("2026-11-01 17:00")
     with page.expect_request("**/subscriptions") as made:
-        submit(page, "Make it")
+        submit(page, "Create")
     assert made.value.post_data_json["start"] == "2026-11-01T22:00:00Z"

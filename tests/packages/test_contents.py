@@ -48,7 +48,7 @@ def test_the_source_package_can_be_built_and_tested(packages: Packages) -> None:
 
 def test_the_metadata_says_what_a_reader_of_an_index_wants_to_know(metadata: Message) -> None:
     described = project()
-    assert metadata["Name"] == "penstock"
+    assert metadata["Name"] == "penstock-broker"  # penstock is another project
     assert metadata["Version"] == described["version"]
     assert metadata["Summary"] == described["description"]
     assert metadata["License-Expression"] == "Apache-2.0"
@@ -59,4 +59,4 @@ def test_the_metadata_says_what_a_reader_of_an_index_wants_to_know(metadata: Mes
     body = metadata.get_payload()
     assert isinstance(body, str)
     assert body.startswith("# Penstock")
-    assert "pip install penstock" in body
+    assert "pip install penstock-broker" in body

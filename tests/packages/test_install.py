@@ -1,4 +1,4 @@
-"""`pip install penstock[extra] && penstock serve` in a clean environment, on every Python we name.
+"""`pip install penstock-broker[extra] && penstock serve` in a clean environment, on every Python we name.
 
 A Python that this machine does not have is a skipped test that says so.
 """
@@ -139,6 +139,7 @@ def test_an_extra_serves_what_it_is_for(
 ) -> None:
     environment = install(version, f"{packages.wheel}[{extra}]" if extra else str(packages.wheel))
     assert environment.penstock("--version").strip() == project()["version"]
+    assert "penstock" not in environment.packages(), "the extras must not require the other project of that name"
     opened = OPENED.get(extra, set())
     ports = dict.fromkeys(("http", "azure", "text", *opened), "0")  # nobody asks for the others
     with ServerProcess(tmp_path, "--memory", doors=None, ports=ports, python=environment.python) as server:

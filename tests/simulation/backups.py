@@ -15,7 +15,7 @@ from penstock.broker.state import State
 from penstock.journal.port import BackupProgress, BackupReport, Commit
 from penstock.journal.sqlite import SqliteJournal, backup
 
-LIMITS = Limits(queue_max_messages=0, queue_max_bytes=0)
+LIMITS = Limits(queue_messages_max=0, queue_bytes_max=0)
 NOW = 1_800_000_000 * 10**9
 
 

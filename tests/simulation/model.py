@@ -3,12 +3,15 @@
 Written from the specification (seed 004) and section 5 of the design, never from the code it
 judges; slow and obvious. Every subscription owns a copy of every message it has not finished with (BR-003).
 
-Five things the specification leaves open, and what is done about them:
+Six things the specification leaves open, and what is done about them:
 - Time is noticed when someone looks: by a pull or a peek of that subscription, and once a second by any command.
 - Messages older than a subscription keeps them leave when the broker looks at their topic: `looked` tells the model
   at which it did, and `check_retention` how late that may be. Which of them leave is the model's to say.
-- A message that a filter keeps out, or that outlived its time, may stay in the backlog until the subscription comes
-  to it. Such a message is `dead`: never delivered, and counted or not as the broker likes.
+- A message that outlived its time may stay in the backlog until the subscription comes to it. Such a message is
+  `dead`: never delivered, and counted or not as the broker likes.
+- A message that a filter keeps out is dead as well. It counts in no backlog and towards no cap once the filter was
+  compared with it, which is when it is published, or after a seek when the broker looks around. `fronts` tells the
+  model how far each filter was compared.
 - A log is shortened when the broker likes: `heads` tells the model where each begins, and `needed` what must be there.
 - How far a subscription has come in its log matters where a message was leased out of its turn and given back: it
   comes again before those that were never looked at. `cursors` tells the model how far that is.
@@ -21,8 +24,8 @@ from tests.simulation.records import FOREVER, SECOND, Copy, Message, RefusedErro
 
 
 class Model:
-    def __init__(self, queue_max_messages: int = 10_000) -> None:
-        self.queue_max_messages = queue_max_messages
+    def __init__(self, queue_messages_max: int = 10_000) -> None:
+        self.queue_messages_max = queue_messages_max
         self.now = 0
         self.tick_at = 0
         self.topics: dict[str, Topic] = {}
@@ -30,6 +33,7 @@ class Model:
         self.snapshots: dict[str, Snapshot] = {}
         self.heads: dict[str, int] = {}
         self.cursors: dict[str, int] = {}
+        self.fronts: dict[str, int] = {}
         self.answers: dict[tuple[str, str, int], list[Message]] = {}  # of publishes that may be repeated
 
     # ------------------------------------------------------------------ names
@@ -116,9 +120,21 @@ class Model:
         )
         topic.log.append(message)
         for subscription in self.subscriptions.values():
-            if subscription.topic is topic and len(subscription.queue) < self.queue_max_messages:  # BR-022
+            if subscription.topic is topic and self._has_place(subscription, message):
                 subscription.queue[message.offset] = _fresh(message)
         return message
+
+    def _has_place(self, subscription: Subscription, message: Message) -> bool:
+        """BR-022, for messages that match. Until a filter was compared with the whole log, nothing is full."""
+        waiting = sum(subscription.matches(copy.message) for copy in subscription.queue.values())
+        is_behind = self.fronts.get(subscription.name, 0) <= message.offset
+        return waiting < self.queue_messages_max or not subscription.matches(message) or is_behind
+
+    def counted(self, subscription: Subscription) -> list[Copy]:
+        """The most that a backlog may count."""
+        front = self.fronts[subscription.name]
+        copies = subscription.queue.values()
+        return [copy for copy in copies if subscription.matches(copy.message) or copy.message.offset >= front]
 
     # ------------------------------------------------------------------ time
 
@@ -266,23 +282,23 @@ class Model:
 
     # ------------------------------------------------------------------ receipts
 
-    def ack(self, receipts: list[str]) -> list[str]:
+    def ack(self, receipts: list[str], strict: bool = True) -> list[str]:
         """The receipts that were not good; the messages of the others are finished with."""
-        good, bad = self._sort(receipts)
+        good, bad = self._sort(receipts, strict)
         for subscription, copy in good:
             del subscription.queue[copy.message.offset]
         return bad
 
-    def nack(self, receipts: list[str], delay: float | None = None) -> list[str]:
-        good, bad = self._sort(receipts)
+    def nack(self, receipts: list[str], delay: float | None = None, strict: bool = True) -> list[str]:
+        good, bad = self._sort(receipts, strict)
         for subscription in {id(each): each for each, _ in good}.values():
             failed = [copy for each, copy in good if each is subscription and copy.leased]
             self._give_back(subscription, failed, by_holder=True, delay=delay)
         return bad
 
-    def put_back(self, receipts: list[str]) -> list[str]:
+    def put_back(self, receipts: list[str], strict: bool = True) -> list[str]:
         """They reached no program: ready at once, and this delivery was none (design, section 5)."""
-        good, bad = self._sort(receipts)
+        good, bad = self._sort(receipts, strict)
         unseen = [(subscription, copy) for subscription, copy in good if copy.leased]
         for _, copy in unseen:
             copy.attempts -= 1
@@ -294,17 +310,17 @@ class Model:
         for copy in [copy for subscription, each in ended for copy in _later(subscription, each) if copy.leased]:
             copy.leased, copy.due, copy.receipt = False, self.now, ""
 
-    def extend(self, receipts: list[str], seconds: float) -> list[str]:
+    def extend(self, receipts: list[str], seconds: float, strict: bool = True) -> list[str]:
         if seconds == 0:
-            return self.nack(receipts)
-        good, bad = self._sort(receipts)
+            return self.nack(receipts, strict=strict)
+        good, bad = self._sort(receipts, strict)
         for _, copy in good:
             copy.leased = True
             self._set_deadline(copy, seconds)
         return bad
 
-    def replace(self, receipt: str, data: bytes, seconds: float) -> Copy:
-        good, bad = self._sort([receipt])
+    def replace(self, receipt: str, data: bytes, seconds: float, strict: bool = True) -> Copy:
+        good, bad = self._sort([receipt], strict)
         if bad:
             raise RefusedError(3)
         _, copy = good[0]
@@ -312,7 +328,7 @@ class Model:
         self._set_deadline(copy, seconds)
         return copy
 
-    def _sort(self, receipts: list[str]) -> tuple[list[tuple[Subscription, Copy]], list[str]]:
+    def _sort(self, receipts: list[str], strict: bool) -> tuple[list[tuple[Subscription, Copy]], list[str]]:
         good: list[tuple[Subscription, Copy]] = []
         bad: list[str] = []
         for receipt in receipts:
@@ -320,7 +336,7 @@ class Model:
                 (subscription, copy)
                 for subscription in self.subscriptions.values()
                 for copy in subscription.queue.values()
-                if copy.receipt == receipt and self._is_good(subscription, copy)
+                if copy.receipt == receipt and self._is_good(subscription, copy, strict)
             ]
             if found and all(copy is not found[0][1] for _, copy in good):
                 good += found
@@ -328,11 +344,11 @@ class Model:
                 bad.append(receipt)
         return good, bad
 
-    def _is_good(self, subscription: Subscription, copy: Copy) -> bool:
+    def _is_good(self, subscription: Subscription, copy: Copy, strict: bool) -> bool:
         """Strict receipts die with their lease, lenient ones with the next delivery; with ordering at its end."""
         if copy.message.expires_at <= self.now:
             return False
-        if subscription.options.strict_receipts or subscription.options.exactly_once:
+        if strict or subscription.options.exactly_once:
             return copy.leased and copy.due > self.now
         return copy.leased or not subscription.options.ordering
 

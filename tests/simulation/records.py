@@ -78,8 +78,11 @@ class Subscription:
     def leased(self) -> list[Copy]:
         return [copy for copy in self.queue.values() if copy.leased]
 
+    def matches(self, message: Message) -> bool:
+        return FILTERS[self.options.filter](message.attributes)
+
     def is_dead(self, copy: Copy, now: int) -> bool:
-        return copy.message.expires_at <= now or not FILTERS[self.options.filter](copy.message.attributes)
+        return copy.message.expires_at <= now or not self.matches(copy.message)
 
     def alive(self, now: int) -> list[Copy]:
         copies = [self.queue[offset] for offset in sorted(self.queue)]

@@ -30,6 +30,7 @@ from penstock.engine import commands
 from penstock.engine.commands import provide_queue
 from penstock.journal import codec
 from tests.conftest import NIGHTLY
+from tests.lenient import LenientQueue
 from tests.simulation.model import Model
 from tests.simulation.records import FILTERS, Copy, Message, RefusedError
 from tests.simulation.seeds import seeded
@@ -53,7 +54,6 @@ DRAFTS = st.builds(
 OPTIONS = st.builds(
     SubscriptionOptions,
     lease_seconds=st.sampled_from([1, 5, 10]),
-    strict_receipts=st.booleans(),
     exactly_once=st.sampled_from([False, False, True]),
     ordering=st.booleans(),
     ordering_window=st.sampled_from([1, 2, 3]),
@@ -85,7 +85,7 @@ class Machine(RuleBasedStateMachine):
     ) -> None:
         self.clock = ManualClock()
         self.capped = cap < 10_000
-        self.store = self.store_type(clock=self.clock, sizes=sizes, limits=Limits(queue_max_messages=cap))
+        self.store = self.store_type(clock=self.clock, sizes=sizes, limits=Limits(queue_messages_max=cap))
         self.model = Model(cap)
         self.model.now = self.clock.now()
         self.queue = self.store.open()
@@ -113,6 +113,7 @@ class Machine(RuleBasedStateMachine):
         except PenstockError as error:
             code = error.code
             self.queue._wait(self.queue.engine.submit())  # what time did was not refused; a crash must not undo it
+        self.model.fronts = self._fronts()
         self.model.heads = {topic.name: topic.head for topic in self.queue.get_all_topics()}
         self.model.tick({name for name, at in self._looks().items() if at > looks.get(name, 0)})
         try:
@@ -125,6 +126,15 @@ class Machine(RuleBasedStateMachine):
     def _looks(self) -> dict[str, int]:
         """When the broker next looks at the age of the messages of a topic: it moves on with each look."""
         return {topic.name: topic.trim_at for topic in self.queue.engine.broker.state.topics.values()}
+
+    def _fronts(self) -> dict[str, int]:
+        """How far the filter of each subscription was compared with the log; without one, to its end."""
+        state = self.queue.engine.broker.state
+        tails = {each.name: each.tail for each in state.topics.values()}
+        return {
+            each.name: each.front if each.options.filter else tails.get(each.topic_name, 0)
+            for each in state.subscriptions.values()
+        }
 
     def is_rare(self) -> bool:
         """For what ends most of what was going on: a history needs time to become interesting."""
@@ -185,6 +195,7 @@ class Machine(RuleBasedStateMachine):
                 lease_seconds=options.lease_seconds,
                 ordering=options.ordering,
                 retention_seconds=options.retention_seconds,
+                filter=options.filter,
             )
         return options
 
@@ -255,18 +266,25 @@ class Machine(RuleBasedStateMachine):
                 assert seen == expected
 
     @precondition(lambda self: self.receipts)
-    @rule(places=st.lists(PLACES, min_size=1, max_size=5))
-    def ack(self, places: list[int]) -> None:
+    @rule(places=st.lists(PLACES, min_size=1, max_size=5), strict=st.booleans())
+    def ack(self, places: list[int], strict: bool) -> None:
         chosen = self.some(places)
-        settled, bad = self.both(lambda queue: queue.ack_many(chosen), lambda model: model.ack(chosen))  # type: ignore[misc]
+        settled, bad = self.both(  # type: ignore[misc]
+            lambda queue: LenientQueue(queue).ack_many(chosen, strict=strict), lambda model: model.ack(chosen, strict)
+        )
         assert sorted(settled.stale) == sorted(bad)
 
     @precondition(lambda self: self.receipts)
-    @rule(places=st.lists(PLACES, min_size=1, max_size=5), delay=st.sampled_from([None, None, None, 0, 4]))
-    def nack(self, places: list[int], delay: float | None) -> None:
+    @rule(
+        places=st.lists(PLACES, min_size=1, max_size=5),
+        delay=st.sampled_from([None, None, None, 0, 4]),
+        strict=st.booleans(),
+    )
+    def nack(self, places: list[int], delay: float | None, strict: bool) -> None:
         chosen = self.some(places)
         settled, bad = self.both(  # type: ignore[misc]
-            lambda queue: queue.nack_many(chosen, delay), lambda model: model.nack(chosen, delay)
+            lambda queue: LenientQueue(queue).nack_many(chosen, delay, strict=strict),
+            lambda model: model.nack(chosen, delay, strict),
         )
         assert sorted(settled.stale) == sorted(bad)
 
@@ -291,22 +309,23 @@ class Machine(RuleBasedStateMachine):
         assert sorted(settled.stale) == sorted(bad)
 
     @precondition(lambda self: self.receipts)
-    @rule(place=PLACES, seconds=st.sampled_from([0, 1, 5, 30]))
-    def extend(self, place: int, seconds: float) -> None:
+    @rule(place=PLACES, seconds=st.sampled_from([0, 1, 5, 30]), strict=st.booleans())
+    def extend(self, place: int, seconds: float, strict: bool) -> None:
         (chosen,) = self.some([place])
 
         def expected(model: Model) -> None:
-            if model.extend([chosen], seconds):
+            if model.extend([chosen], seconds, strict):
                 raise RefusedError(3)
 
-        self.both(lambda queue: queue.modify_ack_deadline(chosen, seconds), expected)
+        self.both(lambda queue: LenientQueue(queue).modify_ack_deadline(chosen, seconds, strict=strict), expected)
 
     @precondition(lambda self: self.receipts)
-    @rule(place=PLACES, data=st.sampled_from([b"", b"new", b"z" * 50]))
-    def replace_body(self, place: int, data: bytes) -> None:
+    @rule(place=PLACES, data=st.sampled_from([b"", b"new", b"z" * 50]), strict=st.booleans())
+    def replace_body(self, place: int, data: bytes, strict: bool) -> None:
         (chosen,) = self.some([place])
         answers = self.both(
-            lambda queue: queue.replace_body(chosen, data, 5), lambda model: model.replace(chosen, data, 5)
+            lambda queue: LenientQueue(queue).replace_body(chosen, data, 5, strict=strict),
+            lambda model: model.replace(chosen, data, 5, strict),
         )
         if answers:
             receipt, copy = answers
@@ -373,6 +392,8 @@ class Machine(RuleBasedStateMachine):
         if by_hand:
             self.model.tick_at = 0
             self.both(MessageQueue.get_all_topics, lambda _: None)
+            for name, front in self._fronts().items():
+                assert front == self._tail(name) or self.model.subscriptions[name].topic is None, "compared to the end"
 
     @precondition(lambda self: self.steps % 4 == 1)
     @rule(crash=st.booleans())
@@ -406,9 +427,9 @@ class Machine(RuleBasedStateMachine):
         for name, subscription in self.model.subscriptions.items():
             assert found[name].detached == (subscription.topic is None)
             backlog, leased = self.queue.backlog(name), subscription.leased()
-            alive, counted = subscription.alive(self.model.now), subscription.queue.values()
+            alive, counted = subscription.alive(self.model.now), self.model.counted(subscription)
             assert len(alive) <= backlog.messages <= len(counted), name
-            assert _bytes(alive) <= backlog.bytes <= _bytes(list(counted)), name
+            assert _bytes(alive) <= backlog.bytes <= _bytes(counted), name
             assert (backlog.in_flight_messages, backlog.in_flight_bytes) == (len(leased), _bytes(leased)), name
 
 

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from penstock import InternalError
-from penstock.broker import receipts, returning
+from penstock.broker import publishing, receipts, returning
 from penstock.broker.broker import Broker
-from penstock.broker.facts import Acked, Fact
+from penstock.broker.facts import Acked, Fact, Passed
 from penstock.broker.leases import Entry
 from penstock.broker.log import LogCache
 from penstock.broker.model import Batch, Message
@@ -123,7 +123,7 @@ def _unseen_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _unseen_dead_lettered(monkeypatch: pytest.MonkeyPatch) -> None:
     nack = Broker.nack
-    monkeypatch.setattr(Broker, "nack", lambda self, now, receipts, delay=None, unseen=False: nack(self, now, receipts))
+    monkeypatch.setattr(Broker, "nack", lambda self, now, receipts, *_, **__: nack(self, now, receipts))
 
 
 def _loaded_over_the_next_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +164,14 @@ def _stuck_letters_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.broker.returning.stuck_backoff", lambda options, attempts: 0)
 
 
+def _filters_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "_kept_out", lambda *_: [])
+
+
+def _compared_messages_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.broker.consuming.Passed", lambda *fields: Passed(*fields[:6]))
+
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options that every subscription has, so that it is found soon
     _acks_not_written: {},
@@ -178,6 +186,8 @@ FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options that every subsc
     _backoff_forgotten: {"retry_minimum_seconds": 60, "retry_maximum_seconds": 60, "dead_letter_topic": ""},
     _stuck_letters_loop: {"dead_letter_topic": "nowhere", "max_delivery_attempts": 1, "retry_minimum_seconds": 0},
     _leases_go_by_the_wall_clock: {},
+    _filters_not_compared: {"filter": "attributes:a"},
+    _compared_messages_counted_twice: {"filter": "attributes:a"},
     _unseen_dead_lettered: {"dead_letter_topic": "dead", "max_delivery_attempts": 2},
 }
 FOUND_BY_READERS: list[Plant] = [

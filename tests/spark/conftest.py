@@ -1,4 +1,4 @@
-"""What the tests on Spark share: one session and one server for each test process, and topics of their own.
+"""Shared fixtures of Spark tests: a session and a server for each test process, and topics for each test.
 
 A session costs eight seconds and a server one, so there is one of each; tests keep apart by the
 names of their topics. Only a test that stops or breaks a server starts its own.

@@ -1,4 +1,4 @@
-"""Spark drivers as processes of their own, to be killed with everything they started.
+"""Spark drivers in separate processes, which tests kill with their children.
 
 A driver leads a session, and what belongs to the session is its own: Java, Python workers, the
 daemons that leave its process group. It is ended by its ids, and nothing else is.
@@ -86,7 +86,7 @@ class Driver:
         self.process.wait(SECONDS)
 
     def members(self) -> list[int]:
-        """Its processes that are alive: those of its session, and those it started that have left the session."""
+        """Return the live processes of its session, and its children that have left the session."""
         found = set(_session(self.process.pid))
         if self.process.poll() is None:  # or the id may be somebody else's by now
             with suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""Pipelines run inside the test process, on the session all tests share."""
+"""Helpers that run pipelines in the test process, on the shared session."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from penstock.spark.reading import build_pipeline
+from penstock.spark.pipeline_file import build_pipeline
 from penstock.spark.records import Pipeline
 from penstock.spark.runner import Outcome, run_flows
 from penstock.spark.runs import Progress
@@ -36,7 +36,7 @@ def run_one(spark: Any, pipeline: Pipeline) -> Progress:
 
 
 def forget_last_commit(checkpoint: str) -> None:
-    """As if Spark had died after the sink was done and before the checkpoint knew: the batch is run again."""
+    """Remove the commit of the last batch, as if Spark had died before it, so that the batch is repeated."""
     commits = Path(checkpoint) / "commits"
     last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
     last.unlink()

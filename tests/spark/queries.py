@@ -1,4 +1,4 @@
-"""Running streaming queries to their end, or to where they fail.
+"""Helpers that run streaming queries to their end or failure.
 
 A query is always stopped, and waiting has a deadline.
 """
@@ -47,7 +47,7 @@ def sizes(progress: list[dict[str, Any]]) -> list[int]:
 
 
 def failure(action: Callable[[], Any]) -> str:
-    """The words of the error that an action ends with."""
+    """Return the text of the error that an action raises."""
     try:
         action()
     except Exception as error:  # noqa: BLE001 - Spark's errors have many classes
@@ -56,7 +56,7 @@ def failure(action: Callable[[], Any]) -> str:
 
 
 def sentence(words: str) -> str:
-    """What our error says in the words of Spark around it; the first line that counts has to have it."""
+    """Return our sentence from an error of Spark. It must be in the first line of the message."""
     lines = [line for line in words.splitlines() if line.strip() and not line.endswith("from the Python worker:")]
     assert "penstock: " in lines[0], words
     assert "Traceback" not in words, words
@@ -64,7 +64,7 @@ def sentence(words: str) -> str:
 
 
 def failing(frame: Any, flag: Path, on: str = "") -> Any:
-    """The same data; the first task that meets some, or just this, fails if the flag is not there yet, and sets it."""
+    """Return the frame with a task that fails once: at the first row, or at `on`, unless the flag file exists."""
     from pyspark.sql import functions
 
     path, wanted = str(flag), on.encode()
@@ -106,7 +106,7 @@ def into(server: Server, topic: str, **options: Any) -> dict[str, Any]:
 
 
 def arrow_schema(columns: Sequence[str] = COLUMNS) -> pa.Schema:
-    """What every batch that is read looks like, column by column."""
+    """The columns of every batch that is read."""
     known = {
         "topic": pa.string(),
         "offset": pa.int64(),

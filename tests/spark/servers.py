@@ -1,4 +1,4 @@
-"""A real server with every door open, and what tests of Spark say to it."""
+"""A real server with all protocols, for tests of Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Server(ServerProcess):
     # ------------------------------------------------------------------ through the Flight door
 
     def client(self) -> flight.FlightClient:
-        return flight.FlightClient(f"grpc://{self.endpoint}")
+        own = [("grpc.use_local_subchannel_pool", 1)]  # no connection of another client, perhaps to a killed server
+        return flight.FlightClient(f"grpc://{self.endpoint}", generic_options=own)
 
     def ask(self, action: str, **body: Any) -> dict[str, Any]:
         with self.client() as client:

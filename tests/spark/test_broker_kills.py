@@ -1,4 +1,4 @@
-"""A broker killed and started again under running queries: they go on, or say why not and go on when run again.
+"""A broker killed and restarted under running queries, which continue, or fail and continue after a restart.
 
 The broker dies as a process does that is killed, with its port and its folder taken over by the
 next one; the queries see nothing of that but calls that fail.
@@ -106,7 +106,7 @@ def finish(server: Server, queries: list[Any], expected: list[bytes]) -> None:
 
 
 @pytest.mark.kill
-def test_a_query_that_gives_up_says_so_and_goes_on_when_it_is_run_again(spark: Any, tmp_path: Path) -> None:
+def test_a_query_that_gives_up_says_so_and_continues_when_it_is_restarted(spark: Any, tmp_path: Path) -> None:
     ports: dict[str, str] = {}
     expected = data(2)
     with Server(tmp_path, "--data", str(tmp_path / "data")) as server:
@@ -116,9 +116,9 @@ def test_a_query_that_gives_up_says_so_and_goes_on_when_it_is_run_again(spark: A
         wait_until(lambda: has_come(server, PLAIN, 1) or not query.isActive)
         server.kill()
         wait_until(lambda: not query.isActive)
-        said = sentence(str(query.exception()))
-        assert said.startswith(f"cannot reach the broker at {server.endpoint} (")
-        assert "is it running" in said
+        text = sentence(str(query.exception()))
+        assert text.startswith(f"cannot reach the broker at {server.endpoint} (")
+        assert "is it running" in text
     with Server(tmp_path, "--data", str(tmp_path / "data"), ports=ports) as server:
         server.publish(SOURCE, expected[ROWS:])
         query = relay(spark, server.endpoint, tmp_path, PLAIN, 1, availableNow=True)

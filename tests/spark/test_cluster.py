@@ -78,7 +78,7 @@ def alive_workers(page: int) -> int:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
             return int(json.load(answer)["aliveworkers"])
-    except OSError:
+    except (OSError, ValueError):  # not started, or its page answers before its JSON does
         return 0
 
 

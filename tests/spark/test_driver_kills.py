@@ -1,4 +1,4 @@
-"""A driver killed in the middle of a stream, again and again: nothing is lost, nothing is there twice.
+"""A driver killed again and again in the middle of a stream: no message is lost or duplicated.
 
 Each round dies in the middle. A driver is killed when rows of its own have reached a sink and more
 wait at the source, at a moment taken from a printed seed; the checkpoint is then looked at to see what it died in.
@@ -112,7 +112,7 @@ def _await_rows(server: Server, driver: Driver, topic: str, wanted: int) -> None
 
 
 def _died_in(server: Server, folder: Path, sink: str) -> list[str]:
-    """What the query that was watched died in, as its checkpoint tells."""
+    """Return the stage in which the query died, from its checkpoint."""
     checkpoint = folder / f"checkpoint-{sink.rpartition('/')[2]}"
     planned, done = _last(checkpoint / "offsets"), _last(checkpoint / "commits")
     if planned == done:
@@ -126,7 +126,7 @@ def _last(folder: Path) -> int:
 
 
 def _end_of(checkpoint: Path, batch: int) -> int:
-    """Where a batch ended in the source, which is how many rows there were until then."""
+    """Return the end offset of a batch, which is the number of rows until then."""
     if batch < 0:
         return 0
     return int(json.loads((checkpoint / f"offsets/{batch}").read_text().splitlines()[-1])[SOURCE])

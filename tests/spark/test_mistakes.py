@@ -1,4 +1,4 @@
-"""What a user of a plain program sees of a mistake: one sentence, in seconds, and no Java.
+"""The output that a user sees after a mistake: one sentence, within seconds, without Java frames.
 
 One driver makes all the mistakes, as a driver costs more than all of them; what it prints is what
 Python prints of an error that nobody caught.
@@ -40,8 +40,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory, server: Server) -> dict[str, 
     server.ask("topic.ensure", topic="here")
     server.publish("here", [b"a message"])
     with started(folder, "mistakes.py", server.endpoint, str(folder)) as program:
-        said = program.finish()
-    parts = re.split(r"^=== (.+) === ([\d.]+)$", said, flags=re.MULTILINE)
+        output = program.finish()
+    parts = re.split(r"^=== (.+) === ([\d.]+)$", output, flags=re.MULTILINE)
     return {
         name: (float(seconds), text) for name, seconds, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
     }

@@ -1,10 +1,12 @@
-"""Options are parsed into one record, and what is wrong with them is said by name."""
+"""The parsing of options, and the error of each invalid one."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -23,6 +25,7 @@ BEST = {
     "endingOffsets": ("LATEST", "latest"),
     "startingTimestamp": ("1700000000000", 1_700_000_000_000_000),
     "endingTimestamp": ("2023-11-14T22:13:20.5Z", 1_700_000_000_500_000),
+    "timeZone": ("Asia/Tokyo", ZoneInfo("Asia/Tokyo")),
     "startingOffsetsByTimestampStrategy": ("latest", "latest"),
     "maxOffsetsPerTrigger": ("10", 10),
     "maxBytesPerTrigger": ("4m", 4 << 20),
@@ -56,6 +59,7 @@ WORST = {
     "endingOffsets": '{"a": -3}',
     "startingTimestamp": "yesterday",
     "endingTimestamp": "-5",
+    "timeZone": "Atlantis",
     "startingOffsetsByTimestampStrategy": "earliest",
     "maxOffsetsPerTrigger": "0",
     "maxBytesPerTrigger": "4 parsecs",
@@ -94,24 +98,24 @@ def _check(raw: dict[str, str], use: Use | None) -> None:
 
 
 @pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
-def test_every_option_is_read_into_its_field_whatever_its_case(option: Any) -> None:
+def test_every_option_is_parsed_in_any_case(option: Any) -> None:
     written, value = BEST[option.name]
     assert getattr(parse({option.name.upper(): written}), option.field) == value
 
 
 @pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
-def test_every_option_refuses_what_it_does_not_know(option: Any) -> None:
-    said = refused({option.name: WORST[option.name]})
-    assert f"option {option.name} must be {option.expects}" in said
+def test_every_option_refuses_invalid_values(option: Any) -> None:
+    text = refused({option.name: WORST[option.name]})
+    assert f"option {option.name} must be {option.expects}" in text
 
 
 @pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
-def test_every_option_is_refused_by_name_where_it_does_not_fit(option: Any) -> None:
+def test_every_option_is_refused_for_other_uses(option: Any) -> None:
     for use in set(Use) - option.uses:
         raw = {"topic": "t", option.name: BEST[option.name][0]}
-        said = refused(raw, use)
-        assert f"option {option.name} is for a " in said
-        assert said.endswith(f"not for a {use.value}")
+        text = refused(raw, use)
+        assert f"option {option.name} is for a " in text
+        assert text.endswith(f"not for a {use.value}")
 
 
 def test_the_table_and_the_record_have_the_same_fields() -> None:
@@ -120,53 +124,53 @@ def test_the_table_and_the_record_have_the_same_fields() -> None:
 
 @pytest.mark.parametrize("option", [each for each in TABLE if each.default], ids=lambda option: option.name)
 def test_the_defaults_of_the_table_are_those_of_the_record(option: Any) -> None:
-    in_words = {"projectId", "startingOffsets", "endingOffsets", "columns", "tlsRootCertificates"}
+    in_words = {"timeZone", "projectId", "startingOffsets", "endingOffsets", "columns", "tlsRootCertificates"}
     if option.name not in in_words:
         assert option.read(option.default) == getattr(parse({}), option.field)
 
 
 @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
-def test_aliases_are_other_names(alias: str, name: str) -> None:
+def test_aliases_set_the_same_field(alias: str, name: str) -> None:
     field = next(option.field for option in TABLE if option.name == name)
     assert getattr(parse({alias: "x"}), field) == getattr(parse({name: "x"}), field)
 
 
-def test_an_unknown_option_is_answered_with_the_nearest_one() -> None:
+def test_an_unknown_option_names_the_nearest_one() -> None:
     assert refused({"maxOffsetPerTrigger": "1"}).endswith(
         "unknown option maxOffsetPerTrigger; did you mean maxOffsetsPerTrigger?"
     )
     assert "did you mean subscriptionId?" in refused({"subscriptionid_": "1"})
-    assert "there are endpoint, topic," in refused({"xyzzy": "1"})
+    assert "the options are endpoint, topic," in refused({"xyzzy": "1"})
 
 
 @pytest.mark.parametrize(
     ("foreign", "hint"),
     [
-        ("assign", "give topic or topics"),
+        ("assign", "set topic or topics"),
         ("kafka.bootstrap.servers", "the option endpoint"),
         ("groupIdPrefix", "the option consumerName"),
         ("startingOffsetsByTimestamp", "the option startingTimestamp"),
-        ("kafka.security.protocol", "options of Kafka's clients mean nothing here"),
+        ("kafka.security.protocol", "options of Kafka's clients have no effect here"),
     ],
 )
-def test_an_option_of_another_source_is_answered_with_what_there_is_here(foreign: str, hint: str) -> None:
-    said = refused({foreign: "x"})
-    assert said.startswith(f"penstock: unknown option {foreign}; ")
-    assert hint in said
+def test_an_option_of_another_source_names_the_option_to_use(foreign: str, hint: str) -> None:
+    text = refused({foreign: "x"})
+    assert text.startswith(f"penstock: unknown option {foreign}; ")
+    assert hint in text
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "text"),
     [
-        ({"startingOffsets": "latest"}, "startingOffsets is latest in a batch read, which then has no rows"),
+        ({"startingOffsets": "latest"}, "startingOffsets is latest in a batch read, so the batch would be empty"),
         ({"startingOffsets": '{"t": -1}'}, "startingOffsets is latest in a batch read"),
-        ({"endingOffsets": "earliest"}, "endingOffsets is earliest in a batch read, which then has no rows"),
+        ({"endingOffsets": "earliest"}, "endingOffsets is earliest in a batch read, so the batch would be empty"),
         ({"endingOffsets": '{"t": -2}'}, "endingOffsets is earliest in a batch read"),
         ({"startingTimestamp": "2", "endingTimestamp": "1"}, "startingTimestamp is later than endingTimestamp"),
     ],
 )
-def test_a_batch_that_can_have_no_rows_is_refused(raw: dict[str, str], said: str) -> None:
-    assert said in refused({"topic": "t"} | raw, Use.BATCH_READ)
+def test_a_batch_that_is_always_empty_is_refused(raw: dict[str, str], text: str) -> None:
+    assert text in refused({"topic": "t"} | raw, Use.BATCH_READ)
 
 
 def test_a_transaction_has_a_name_and_a_version() -> None:
@@ -179,27 +183,27 @@ def test_an_option_given_twice_is_refused() -> None:
     assert refused({"topic": "a", "path": "b"}).endswith("option topic is given twice, as topic and as path")
 
 
-def test_what_belongs_to_spark_is_left_to_spark() -> None:
+def test_options_of_spark_are_ignored() -> None:
     assert parse({"checkpointLocation": "somewhere", "queryName": "q"}).given == frozenset()
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "text"),
     [
-        ({}, "none is given"),
-        ({"topic": "a", "topics": "a,b"}, "topic and topics are given"),
-        ({"topics": "a,b", "topicPattern": "a"}, "topicPattern and topics are given"),
+        ({}, "none is set"),
+        ({"topic": "a", "topics": "a,b"}, "topic and topics are set"),
+        ({"topics": "a,b", "topicPattern": "a"}, "topicPattern and topics are set"),
     ],
 )
-def test_one_option_says_what_to_read(raw: dict[str, str], said: str) -> None:
-    assert said in refused(raw, Use.BATCH_READ)
-    with pytest.raises(PenstockError, match=said):
+def test_exactly_one_option_selects_topics(raw: dict[str, str], text: str) -> None:
+    assert text in refused(raw, Use.BATCH_READ)
+    with pytest.raises(PenstockError, match=text):
         parse(raw).check(*READS)
 
 
 def test_offsets_and_times_exclude_each_other() -> None:
     raw = {"topic": "t", "startingOffsets": "latest", "startingTimestamp": "1"}
-    assert "startingOffsets and startingTimestamp are both given" in refused(raw, Use.STREAM_READ)
+    assert "startingOffsets and startingTimestamp are both set" in refused(raw, Use.STREAM_READ)
 
 
 def test_a_sink_option_is_refused_while_a_read_is_loaded() -> None:
@@ -217,7 +221,7 @@ def test_columns_keep_their_order_and_can_leave_attributes_out() -> None:
     assert parse({"topic": "t"}).columns == COLUMNS
     assert parse({"columns": "data,topic"}).columns == ("topic", "data")
     assert "attributes" not in parse({"includeAttributes": "false"}).columns
-    assert "option columns names 'payload'" in refused({"columns": "payload"})
+    assert "option columns has an unknown column 'payload'" in refused({"columns": "payload"})
     assert "includeAttributes is false" in refused({"columns": "attributes", "includeAttributes": "false"})
 
 
@@ -244,3 +248,22 @@ def test_durations_have_units_and_a_bare_number_is_milliseconds(written: str, se
 @pytest.mark.parametrize(("written", "size"), [("1", 1), ("2k", 2048), ("3 MiB", 3 << 20), ("1GB", 1 << 30)])
 def test_sizes_have_units(written: str, size: int) -> None:
     assert parse({"maxBytesPerTrigger": written}).bytes_per_trigger == size
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "-05:00"])
+def test_a_time_without_a_zone_is_in_that_of_the_option_the_session_or_the_machine(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = {"topic": "t", "startingTimestamp": "2023-11-14T17:13:20"}
+    assert parse(raw | {"timeZone": zone}).starting_time == 1_700_000_000_000_000
+    assert parse(raw, zone).starting_time == 1_700_000_000_000_000
+    assert parse(raw | {"timeZone": zone}, "UTC").starting_time == 1_700_000_000_000_000
+    zoned = raw | {"startingTimestamp": "2023-11-14T22:13:20Z"}
+    assert parse(zoned | {"timeZone": zone}, "UTC").starting_time == 1_700_000_000_000_000
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert parse(raw).starting_time == 1_700_000_000_000_000
+    finally:
+        monkeypatch.undo()
+        time.tzset()

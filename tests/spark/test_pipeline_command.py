@@ -1,4 +1,4 @@
-"""`penstock pipeline` as a user types it. Only what needs a process of its own starts one."""
+"""The command `penstock pipeline`. Only tests that need a separate process start one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from penstock.cli import app
 from tests.server_process import SECONDS
@@ -38,11 +38,11 @@ GOOD = '[flows.copy]\nfrom = "%s"\nsql = "SELECT data FROM source"\nto = "copies
 def test_check_finds_nothing_wrong(server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
     result = check(written(tmp_path, GOOD % make_topic()), "--endpoint", server.endpoint)
     assert result.exit_code == 0, result.output
-    assert "shop: 1 flow, nothing wrong: copy" in result.stdout
-    assert "the SQL was not analysed; --deep does that" in result.stdout
+    assert "shop: 1 flow, no errors: copy" in result.stdout
+    assert "the SQL was not analysed; use --deep" in result.stdout
 
 
-def test_check_tells_everything_at_once(server: Server, tmp_path: Path) -> None:
+def test_check_reports_all_problems_at_once(server: Server, tmp_path: Path) -> None:
     text = """
         [flows.one]
         from = "no-such-topic"
@@ -59,16 +59,16 @@ def test_check_tells_everything_at_once(server: Server, tmp_path: Path) -> None:
     """
     result = check(written(tmp_path, text), "--endpoint", server.endpoint)
     assert result.exit_code == 1
-    told = result.stderr.splitlines()
-    assert told == [
+    output = result.stderr.splitlines()
+    assert output == [
         "penstock: flow one: options: unknown option maxOffsetPerTrigger; did you mean maxOffsetsPerTrigger?",
         "penstock: flow one: to: unknown option createTopic; did you mean createTopics?",
-        "penstock: flow two: python: there is no file gone.py beside the pipeline file",
+        "penstock: flow two: python: there is no file gone.py next to the pipeline file",
         "penstock: flow three: python: json has no function nothing",
     ]
 
 
-def test_check_asks_for_topics_if_a_broker_answers(server: Server, tmp_path: Path) -> None:
+def test_check_looks_for_topics_if_a_broker_answers(server: Server, tmp_path: Path) -> None:
     file = written(tmp_path, GOOD % "no-such-topic")
     found = check(file, "--endpoint", server.endpoint)
     assert found.exit_code == 1
@@ -77,10 +77,10 @@ def test_check_asks_for_topics_if_a_broker_answers(server: Server, tmp_path: Pat
     assert check(file, "--endpoint", server.endpoint, "--offline").exit_code == 0
     away = check(file, "--endpoint", "127.0.0.1:1")
     assert away.exit_code == 0
-    assert "no broker answers at 127.0.0.1:1; the topics were not looked for" in away.stdout
+    assert "no broker answers at 127.0.0.1:1; topics were not checked" in away.stdout
 
 
-def test_a_topic_that_a_flow_makes_need_not_be_there(
+def test_a_topic_that_a_flow_creates_may_be_missing(
     server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     measure = f'[flows.measure]\nuse = "insights"\ntopics = "{make_topic()}"\nfolder = "f"\ntopic = "not-made-yet"\n'
@@ -88,15 +88,15 @@ def test_a_topic_that_a_flow_makes_need_not_be_there(
     assert result.exit_code == 0, result.output
 
 
-def test_a_file_that_is_wrong_is_not_run(tmp_path: Path) -> None:
+def test_an_invalid_file_is_not_run(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["pipeline", "run", written(tmp_path, '[flows.a]\nform = "x"\nto = 3')])
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
         'penstock: flow a: unknown key "form"; did you mean "from"?',
         'penstock: flow a: the key "from" is missing',
-        "penstock: flow a: to: expected a text or a table, got a whole number",
+        "penstock: flow a: to: expected a string or a table, got a whole number",
     ]
-    assert "there is no flow" in CliRunner().invoke(
+    assert "unknown flow" in CliRunner().invoke(
         app, ["pipeline", "run", written(tmp_path, GOOD % "x"), "--only", "copi"]
     ).stderr  # fmt: skip
 
@@ -107,22 +107,20 @@ def test_without_spark_a_sentence_says_what_to_install(tmp_path: Path) -> None:
     command = [*COMMAND, "run", written(tmp_path, GOOD % "x")]
     result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (result.returncode, result.stdout) == (2, "")
-    told = "penstock: pipelines run on Spark, which is not installed: pip install 'penstock[spark]'"
-    assert result.stderr.splitlines()[-1] == told
+    output = "penstock: pipelines run on Spark, which is not installed: pip install 'penstock-broker[spark]'"
+    assert result.stderr.splitlines()[-1] == output
 
 
 def test_help_loads_nothing_heavy() -> None:
     program = (
         "import sys, penstock.cli; print(sorted({'pyspark', 'pyarrow', 'rich.table', 'msgspec'} & set(sys.modules)))"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert said.strip() == "[]"
+    text = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert text.strip() == "[]"
 
 
 @pytest.mark.kill
-def test_ctrl_c_in_the_middle_and_the_next_run_goes_on(
-    server: Server, make_topic: Callable[..., str], tmp_path: Path
-) -> None:
+def test_the_next_run_continues_after_ctrl_c(server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
     """The second run has no Java on its path: it runs on the one that came with the package."""
     rows = [f"row-{number}".encode() for number in range(4000)]
     topic, target = make_topic(*rows), make_topic()
@@ -140,7 +138,7 @@ def test_ctrl_c_in_the_middle_and_the_next_run_goes_on(
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it, to all of the group
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130, err
-    assert "stopped; the next run goes on from here" in err
+    assert "Stopped. The next run continues from here." in err
     assert "done" not in err, "it is not done"
     assert "Traceback" not in err
     assert "WARN" not in err, "Spark keeps quiet"

@@ -1,4 +1,4 @@
-"""What goes wrong with a flow is told in one sentence, and the other flows go on."""
+"""Failures of a flow: one sentence, and the other flows continue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def failure(outcome: Any, name: str) -> Failure:
     return found
 
 
-def test_one_flow_fails_and_the_others_go_on(
+def test_one_flow_fails_and_the_others_continue(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic, target = make_topic(b"1", b"2", b"x"), make_topic()
@@ -51,15 +51,17 @@ def test_one_flow_fails_and_the_others_go_on(
     assert outcome.failed
     assert outcome.progress["good"].failure is None
     assert sorted(server.data(target)) == [b"1", b"2", b"x"]
-    told = {name: failure(outcome, name).sentence for name in outcome.progress if name != "good"}
-    assert "projects/penstock/topics/no-such-topic" in told["unknown"]
-    assert told["misspelt"].startswith(
+    output = {name: failure(outcome, name).sentence for name in outcome.progress if name != "good"}
+    assert "projects/penstock/topics/no-such-topic" in output["unknown"]
+    assert output["misspelt"].startswith(
         "A column, variable, or function parameter with name `datta` cannot be resolved."
     )
-    assert told["columns"].startswith("column size (bigint) cannot be published; the columns of the sink are data")
-    assert told["late"].startswith('The value \'x\' of the type "STRING" cannot be cast to "INT"')
-    assert told["option"] == "unknown option maxoffsetpertrigger; did you mean maxOffsetsPerTrigger?"  # Spark's letters
-    for name, sentence in told.items():
+    assert output["columns"].startswith("column size (bigint) cannot be published; the columns of the sink are data")
+    assert output["late"].startswith('The value \'x\' of the type "STRING" cannot be cast to "INT"')
+    assert (
+        output["option"] == "unknown option maxoffsetpertrigger; did you mean maxOffsetsPerTrigger?"
+    )  # Spark's letters
+    for name, sentence in output.items():
         assert "\n" not in sentence
         assert "\tat " in outcome.logs[name].read_text() or "Traceback" in outcome.logs[name].read_text()
 
@@ -71,7 +73,7 @@ def test_no_broker(spark: Any, server: Server, tmp_path: Path) -> None:
     assert sentence.startswith("cannot reach the broker at 127.0.0.1:1 (connection refused)")
 
 
-def test_a_deep_look_finds_what_spark_would_refuse(
+def test_a_deep_check_finds_problems_that_spark_would_refuse(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     (tmp_path / "wrong.py").write_text("def change(frame):\n    return frame.select('nothing')\n")
@@ -116,7 +118,7 @@ def test_a_deep_look_finds_what_spark_would_refuse(
     assert syntax == "flow syntax: sql: Syntax error at or near 'SELEKT'."
     assert column.startswith("flow column: sql: A column, variable, or function parameter with name `nothing`")
     assert sink == "flow sink: sql: column data must be binary or string, not int"
-    assert folder.startswith("flow folder: to: partition_by names day; there are topic, offset,")
+    assert folder.startswith("flow folder: to: partition_by has an unknown column day; the columns are topic, offset,")
     assert function.startswith("flow function: python: A column, variable, or function parameter with name `nothing`")
     assert sums.startswith("flow sums: sql: Invalid streaming output mode: append.")
     assert "watermark" in sums

@@ -1,4 +1,4 @@
-"""The ready-made flows on real messages."""
+"""The ready-made flows with real messages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_archive_and_replay_give_the_same_messages(
     assert content(server.rows(target)) == content(server.rows(topic))
 
 
-def test_a_replay_that_is_run_again_publishes_what_is_new(
+def test_a_repeated_replay_publishes_new_messages(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic, target = make_topic(*ROWS), make_topic()
@@ -85,7 +85,7 @@ def test_a_replay_that_is_run_again_publishes_what_is_new(
     assert server.data(target) == [*ROWS, b"new"]
 
 
-def test_a_replay_that_was_killed_goes_on_with_its_plan(
+def test_a_killed_replay_continues_with_its_plan(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic, target = make_topic(*ROWS), make_topic()
@@ -114,19 +114,19 @@ def test_a_replay_of_a_time_and_of_chosen_topics(
     assert server.data(target) == [b"in", b"side"]
 
 
-def test_a_replay_of_what_is_no_lake(spark: Any, server: Server, tmp_path: Path) -> None:
+def test_a_replay_of_other_files_is_refused(spark: Any, server: Server, tmp_path: Path) -> None:
     spark.range(3).write.parquet(str(tmp_path / "lake"))
     text = '[flows.again]\nuse = "replay"\nlake = "lake"\ntopic = "nowhere"'
     failure = run(spark, build(text, tmp_path, server)).progress["again"].failure
     assert failure is not None
-    assert failure.sentence == f"{tmp_path}/lake is not a lake of archive: it has no column topic"
+    assert failure.sentence == f"{tmp_path}/lake was not written by archive: it has no column topic"
     assert replay.LAKE_COLUMNS[0] == "topic"
 
 
 def test_insights_add_up_whatever_the_batches(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    first, second, told = make_topic(*ROWS), make_topic(), make_topic()
+    first, second, output = make_topic(*ROWS), make_topic(), make_topic()
     sent = str(int(datetime.now(UTC).timestamp() * 1000) - 60_000)
     server.publish(second, [b"x" * 1000] * 30, [{"sent": sent}] * 30)
     text = f"""
@@ -134,20 +134,20 @@ def test_insights_add_up_whatever_the_batches(
         use = "insights"
         topics = ["{first}", "{second}"]
         folder = "insights"
-        topic = "{told}"
+        topic = "{output}"
         time_attribute = "sent"
         options = {{ maxOffsetsPerTrigger = 40 }}
     """
     pipeline = build(text, tmp_path, server)
     progress = run_one(spark, pipeline)
     assert (progress.rows_in, progress.batches) == (90, 3)
-    published = server.tail(told)
+    published = server.tail(output)
     assert progress.rows_out == published
     forget_last_commit(pipeline.flows[0].checkpoint)
     run_one(spark, pipeline)
-    assert server.tail(told) == published, "a batch that is run again tells nothing twice"
+    assert server.tail(output) == published, "a batch that is run again tells nothing twice"
 
-    merged = insights.merged(spark.read.parquet(str(tmp_path / "insights"))).collect()
+    merged = insights.merge(spark.read.parquet(str(tmp_path / "insights"))).collect()
     by_topic = {topic: [row for row in merged if row.topic == topic] for topic in (first, second)}
     assert sum(row.messages for row in by_topic[first]) == 60
     assert sum(row.bytes for row in by_topic[first]) == sum(map(len, ROWS))
@@ -155,12 +155,12 @@ def test_insights_add_up_whatever_the_batches(
     assert {(row.size_p50, row.size_p99) for row in by_topic[second]} == {(1000, 1000)}
     assert all(row.latency_p50_ms >= 60_000 for row in by_topic[second]), "from the producer's time"
     assert all(0 <= row.latency_p50_ms < 600_000 for row in by_topic[first]), "from the publish time"
-    messages = [json.loads(row["data"]) for row in server.rows(told)]
+    messages = [json.loads(row["data"]) for row in server.rows(output)]
     assert sum(message["messages"] for message in messages) == 90
     assert set(messages[0]) >= {"minute", "topic", "messages", "bytes", "size_p99", "latency_p99_ms"}
 
 
-def test_dead_letters_say_who_failed(
+def test_dead_letters_are_reported_by_subscription(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     work, grave = make_topic(), make_topic()
@@ -188,5 +188,16 @@ def test_dead_letters_say_who_failed(
     assert lost.longest_ms >= 0
     assert by_reason["not text"].samples[0].payload == base64.b64encode(b"\xff\xfe").decode()
     assert (by_reason[None].subscription, by_reason[None].attempts) == ("unknown", None)
-    merged = dead_letters.merged(spark.read.parquet(str(tmp_path / "dead"))).collect()
+    merged = dead_letters.merge(spark.read.parquet(str(tmp_path / "dead"))).collect()
     assert sum(row.letters for row in merged) == 6
+
+
+def test_topics_with_long_names_are_archived_apart(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    names = [f"{'n' * 250}-{letter}" for letter in "ab"]
+    topics = [make_topic(name.encode(), name=name) for name in names]
+    archive(spark, server, tmp_path, *topics)
+    lake = spark.read.parquet(str(tmp_path / "lake"))
+    assert {(row.topic, bytes(row.data).decode()) for row in lake.collect()} == set(zip(topics, names, strict=True))
+    assert len({row.topic_name for row in lake.collect()}) == 2

@@ -1,4 +1,4 @@
-"""Every place a flow can write to, and that a batch run again adds nothing."""
+"""Every sink of a flow, and that a repeated batch adds nothing."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_parquet_in_folders(spark: Any, server: Server, make_topic: Callable[...
     assert sorted(row.text for row in spark.read.parquet(str(tmp_path / "out")).collect()) == [r.decode() for r in ROWS]
 
 
-def test_files_of_a_run_whose_checkpoint_is_gone_are_not_added_to(
+def test_a_folder_without_its_checkpoint_is_refused(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic = make_topic(*ROWS)
@@ -119,8 +119,8 @@ def test_files_of_a_run_whose_checkpoint_is_gone_are_not_added_to(
     failure = outcome.progress["files"].failure
     assert failure is not None
     assert failure.sentence == (
-        f"{tmp_path}/out holds the files of a run whose checkpoint is not at {tmp_path}/two; "
-        "give back that checkpoint, or name another folder"
+        f"{tmp_path}/out has files of a run whose checkpoint is not at {tmp_path}/two; "
+        "restore that checkpoint, or choose another folder"
     )
 
 
@@ -184,7 +184,7 @@ def test_a_delta_table_with_other_columns_is_not_written_to(
     """
     failure = run(spark, build(text, tmp_path, server)).progress["other"].failure
     assert failure is not None
-    assert failure.sentence.startswith(f"the Delta table {tmp_path}/table has other columns than the flow gives: text ")
+    assert failure.sentence.startswith(f"the Delta table {tmp_path}/table has other columns than the flow: text ")
     assert by_delta_rs(tmp_path / "table") == wanted_rows(topic)
 
 
@@ -210,7 +210,7 @@ def broken(frame):
 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
-def test_a_python_function_beside_the_file(
+def test_a_python_function_in_a_file(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     (tmp_path / "turning.py").write_text(PYTHON)
@@ -220,7 +220,7 @@ def test_a_python_function_beside_the_file(
     assert server.data(target) == [b"cba", b"fed"]
     failure = run(spark, build(text % "broken", tmp_path, server)).progress["turn"].failure
     assert failure is not None
-    assert failure.sentence == "turning.py:broken gave int and not a DataFrame"
+    assert failure.sentence == "turning.py:broken returned int, not a DataFrame"
 
 
 def test_counts_per_key_in_complete_mode(
@@ -237,7 +237,7 @@ def test_counts_per_key_in_complete_mode(
     assert run_one(spark, build(text, tmp_path, server)).rows_out == 2
 
 
-def test_a_flow_that_goes_on_until_it_is_stopped(
+def test_a_flow_runs_until_it_is_stopped(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic, target = make_topic(*ROWS), make_topic()
@@ -257,7 +257,7 @@ def test_a_flow_that_goes_on_until_it_is_stopped(
     assert server.data(target) == [*ROWS, b"more"]
 
 
-def test_another_source_of_sparks_in_one_batch(
+def test_another_source_of_spark_in_one_batch(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     target = make_topic()
@@ -271,3 +271,40 @@ def test_another_source_of_sparks_in_one_batch(
     """
     assert run_one(spark, build(text, tmp_path, server)).rows_out == 10
     assert server.data(target) == [str(number).encode() for number in range(10)]
+
+
+LONG = "x" * 300
+
+
+def partitioned(topic: str, kind: str) -> str:
+    return f"""
+        [flows.long]
+        from = "{topic}"
+        sql = "SELECT string(data) AS city, offset FROM source"
+        to = {{ {kind} = "out", partition_by = ["city"] }}
+    """
+
+
+def test_long_partition_values_go_into_a_delta_table(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    values = [LONG, f"{LONG}y", "é" * 100, "short"]
+    topic = make_topic(*(value.encode() for value in values))
+    run_one(spark, build(partitioned(topic, "delta"), tmp_path, server))
+    table = DeltaTable(str(tmp_path / "out")).to_pyarrow_table()
+    assert sorted(table["city"].to_pylist()) == sorted(values)
+
+
+def test_a_long_partition_value_of_parquet_is_refused_with_a_sentence(
+    spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    fits = "y" * 250
+    topic = make_topic(fits.encode())
+    pipeline = build(partitioned(topic, "parquet"), tmp_path, server)
+    assert run_one(spark, pipeline).rows_out == 1
+    assert (tmp_path / "out" / f"city={fits}").is_dir()
+    server.publish(topic, [LONG.encode()])
+    (progress,) = run(spark, pipeline).progress.values()
+    assert progress.failure is not None
+    text = "partition_by city has a value of 300 characters, but the name of its folder may have at most 255 bytes: xxx"
+    assert text in str(progress.failure)

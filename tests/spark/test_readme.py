@@ -1,6 +1,6 @@
-"""The front page: its one message through four doors, pasted into a shell twice, and its Python program.
+"""The README: its test, its program, and its message for four clients, pasted into a shell twice.
 
-Only the addresses are other ones: the page has the default ports, the server of the test has free ones.
+Only the addresses are replaced: the page has the default ports, and the server of the test has free ones.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ from tests.server_process import ROOT, SECONDS, clean_environment
 from tests.spark.servers import Server
 
 PAGE = (ROOT / "README.md").read_text()
-COMMANDS, SERVE, CROSSING, PROGRAM = re.findall(r"^```(?:sh|python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+COMMANDS, TEST, SERVE, CROSSING, PROGRAM = re.findall(r"^```(?:sh|python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_one_message_crosses_four_doors_as_often_as_it_is_pasted(tmp_path: Path) -> None:
+def test_the_test_of_the_readme_passes(tmp_path: Path) -> None:
+    (tmp_path / "test_orders.py").write_text(TEST, encoding="utf-8")
+    printed = paste(f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:schemathesis test_orders.py", tmp_path)
+    assert printed[-1].startswith("1 passed")
+
+
+def test_one_message_reaches_four_clients_each_time_it_is_pasted(tmp_path: Path) -> None:
     with Server(tmp_path, "--data", str(tmp_path / "data")) as server:
         block = at(server, CROSSING)
         for run in (1, 2):
@@ -29,37 +35,37 @@ def test_one_message_crosses_four_doors_as_often_as_it_is_pasted(tmp_path: Path)
             assert rows == [["offset", "data"], *([str(offset), "one espresso"] for offset in range(run))]
 
 
-def test_the_program_of_the_front_page(tmp_path: Path) -> None:
+def test_the_program_of_the_readme(tmp_path: Path) -> None:
     for _ in range(2):
         assert paste(f"{sys.executable} - <<'END'\n{PROGRAM}END\n", tmp_path) == ["one espresso"]
 
 
-def test_the_commands_of_the_front_page_are_targets_of_the_makefile() -> None:
+def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = re.findall(r"(?<![\w-])make ((?:[a-z]+ ?)+)", COMMANDS + SERVE)
     assert {target for line in named for target in line.split() if target in targets} >= {"serve", "test", "setup"}
 
 
 def at(server: Server, block: str) -> str:
-    """The block with the addresses of a server; each of the page's has to be in it."""
+    """Return the block with the addresses of the server in place of the default ones, all of which it must have."""
     azure = connection_string(f"http://{server.addresses['azure']}/{ACCOUNT}")
     flight = f'format("penstock").option("endpoint", "{server.endpoint}")'
-    for given, ours in (
+    for default, replacement in (
         (". .venv/bin/activate\n", ""),
         ("127.0.0.1:8085", server.addresses["pubsub"]),
         ("UseDevelopmentStorage=true", azure),
         ('format("penstock")', flight),
         ("string(data)", "string(data) AS data"),
     ):
-        assert given in block, given
-        block = block.replace(given, ours)
+        assert default in block, default
+        block = block.replace(default, replacement)
     return block
 
 
 def paste(block: str, folder: Path, **environment: str) -> list[str]:
-    """What a shell prints when the block is pasted into it."""
+    """Return the lines that a shell prints when the block is pasted into it."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    told = {"PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"}
+    variables = {"PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         ["bash", "-e"],
         input=block,
@@ -67,7 +73,7 @@ def paste(block: str, folder: Path, **environment: str) -> list[str]:
         text=True,
         timeout=10 * SECONDS,
         cwd=folder,
-        env=clean_environment() | told | environment,
+        env=clean_environment() | variables | environment,
         check=False,
     )
     assert done.returncode == 0, done.stderr

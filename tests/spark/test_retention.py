@@ -1,4 +1,4 @@
-"""Retention that overtakes a query: its restart says what is gone, or goes on from what is left; a named cursor waits.
+"""Retention that removes unread messages: a query fails or continues, and a named cursor prevents it.
 
 The broker drops by size, so publishing enough is all it takes. How often it looks follows from how
 long it keeps messages, so it is told a hundred seconds, which makes that one.
@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pyspark_penstock.options import parse
-from pyspark_penstock.streaming import PenstockStreamReader
+from pyspark_penstock.stream_reader import PenstockStreamReader
 from tests.spark.queries import failure, run, sentence, sizes, wait_until
 from tests.spark.servers import Server
 
@@ -51,16 +51,16 @@ def flood(server: Server, topic: str) -> None:
         server.publish(topic, [b"x" * 1000] * 10)
 
 
-def test_a_query_that_was_overtaken_says_what_is_gone_or_goes_on_from_what_is_left(
+def test_a_query_overtaken_by_retention_fails_or_continues(
     spark: Any, forgetful: Server, topic: str, checkpoint: str
 ) -> None:
     assert sizes(run(stream(spark, forgetful, topic), checkpoint)) == [3]
     flood(forgetful, topic)
     wait_until(lambda: head(forgetful, topic) > 3)
-    said = sentence(failure(lambda: run(stream(spark, forgetful, topic), checkpoint)))
-    assert said == (
-        f"messages of {topic} from offset 3 on were removed before they were read, the earliest now is "
-        f"{head(forgetful, topic)}; set failOnDataLoss to false to go on from there"
+    text = sentence(failure(lambda: run(stream(spark, forgetful, topic), checkpoint)))
+    assert text == (
+        f"messages of {topic} from offset 3 on were removed before they were read; the earliest offset now is "
+        f"{head(forgetful, topic)}. Set failOnDataLoss to false to continue from there"
     )
     left = forgetful.tail(topic) - head(forgetful, topic)
     lax = stream(spark, forgetful, topic, failOnDataLoss="false")
@@ -69,9 +69,7 @@ def test_a_query_that_was_overtaken_says_what_is_gone_or_goes_on_from_what_is_le
     assert sizes(run(stream(spark, forgetful, topic), checkpoint)) == [1]
 
 
-def test_going_on_without_what_is_gone_is_warned_of(
-    forgetful: Server, topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_continuing_after_a_loss_is_logged(forgetful: Server, topic: str, caplog: pytest.LogCaptureFixture) -> None:
     flood(forgetful, topic)
     wait_until(lambda: head(forgetful, topic) > 3)
     asked = parse({"endpoint": forgetful.endpoint, "topic": topic, "failOnDataLoss": "false"})
@@ -83,7 +81,7 @@ def test_going_on_without_what_is_gone_is_warned_of(
     assert f"messages 3 to {gone} of {topic} were removed before they were read" in caplog.text
 
 
-def test_a_cursor_holds_what_its_query_has_not_read(spark: Any, forgetful: Server, topic: str, checkpoint: str) -> None:
+def test_a_cursor_keeps_unread_messages(spark: Any, forgetful: Server, topic: str, checkpoint: str) -> None:
     named = {"consumerName": "patient"}
     assert sizes(run(stream(spark, forgetful, topic, **named), checkpoint)) == [3]
     unnamed = f"{topic}-unnamed"

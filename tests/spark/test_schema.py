@@ -1,4 +1,4 @@
-"""The canonical schema, pinned against what Spark makes of it, and the schema of the sink."""
+"""The source's schema, compared with Spark's, and the sink's schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_arrow_schema_is_the_one_spark_compares_with() -> None:
 
 
 @pytest.mark.parametrize("name", schema.COLUMNS)
-def test_so_is_that_of_every_single_column(name: str) -> None:
+def test_the_arrow_type_of_every_column_is_the_one_spark_compares_with(name: str) -> None:
     assert to_arrow_schema(schema.struct([name]), timezone="UTC").equals(arrow_schema([name]))
 
 
@@ -39,24 +39,25 @@ def test_the_broker_sends_that_schema(server: Server, make_topic: MakeTopic) -> 
 
 def test_a_schema_given_by_the_user_may_choose_columns() -> None:
     assert schema.wanted_columns(schema.struct(["data", "offset"])) == ("data", "offset")
-    with pytest.raises(PenstockError, match="there is no column 'value' to read"):
+    with pytest.raises(PenstockError, match="unknown column 'value'"):
         schema.wanted_columns(StructType([StructField("value", STRING)]))
-    with pytest.raises(PenstockError, match="column data is binary, not string; read it as it is and cast it"):
-        schema.wanted_columns(StructType([StructField("data", STRING)]))
+    with pytest.raises(PenstockError, match="column offset is bigint, not string; cast it in the query"):
+        schema.wanted_columns(StructType([StructField("offset", STRING)]))
+    assert schema.wanted_columns(StructType([StructField("data", STRING)])) == ("data",)
 
 
 def sink(**columns: object) -> StructType:
     return StructType([StructField(name, kind) for name, kind in columns.items()])  # type: ignore[arg-type]
 
 
-def test_a_sink_takes_data_and_what_goes_with_it() -> None:
+def test_a_sink_takes_data_and_optional_columns() -> None:
     everything = sink(ordering_key=STRING, attributes=MapType(STRING, STRING), topic=STRING, data=STRING)
     schema.check_sink(everything, None)
     schema.check_sink(sink(data=STRING), "t")
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "text"),
     [
         ({"data": LongType()}, "column data must be binary or string, not bigint"),
         ({"data": STRING, "topic": IntegerType()}, "column topic must be string, not int"),
@@ -67,23 +68,23 @@ def test_a_sink_takes_data_and_what_goes_with_it() -> None:
         ({"value": STRING}, r"column value \(string\) cannot be published \(the broker calls it data\)"),
         ({"data": STRING, "key": STRING}, "the broker calls it ordering_key"),
         ({"data": STRING, "headers": STRING}, "the broker calls them attributes"),
-        ({"data": STRING, "offset": STRING}, "the broker gives offsets"),
+        ({"data": STRING, "offset": STRING}, "the broker assigns offsets"),
         ({"Data": STRING}, r"did you mean data\?"),
         ({"data": STRING, "size": LongType()}, "the columns of the sink are data, topic, attributes, ordering_key"),
-        ({"topic": STRING}, r"a column named data \(binary or string\) is needed; there are topic"),
+        ({"topic": STRING}, r"the column data \(binary or string\) is missing; the columns are topic"),
     ],
 )
-def test_anything_else_is_refused_by_name(columns: dict[str, object], said: str) -> None:
-    with pytest.raises(PenstockError, match=said):
+def test_other_columns_are_refused_by_name(columns: dict[str, object], text: str) -> None:
+    with pytest.raises(PenstockError, match=text):
         schema.check_sink(sink(**columns), "t")
 
 
-def test_a_sink_needs_to_know_where() -> None:
-    with pytest.raises(PenstockError, match="nothing says where to publish"):
+def test_a_sink_needs_a_topic() -> None:
+    with pytest.raises(PenstockError, match="no topic to publish to"):
         schema.check_sink(sink(data=STRING), None)
 
 
-def test_rows_that_were_read_are_published_without_what_only_a_read_gives() -> None:
+def test_rows_that_were_read_are_published_without_read_columns() -> None:
     schema.check_sink(schema.struct(), "t")
     schema.check_sink(sink(data=STRING, offset=LongType()), "t")
     batch = arrow_schema().empty_table().to_batches() or [pa.RecordBatch.from_pylist([], arrow_schema())]
@@ -92,6 +93,6 @@ def test_rows_that_were_read_are_published_without_what_only_a_read_gives() -> N
     assert schema.without_read_columns(routed).schema.names == ["data", "topic"]
 
 
-def test_where_a_row_was_read_does_not_say_where_it_goes() -> None:
-    with pytest.raises(PenstockError, match="beside offset, message_id or publish_time the column topic says where"):
+def test_the_topic_that_was_read_is_no_destination() -> None:
+    with pytest.raises(PenstockError, match="with offset, message_id or publish_time in the row, the column topic is"):
         schema.check_sink(schema.struct(), None)

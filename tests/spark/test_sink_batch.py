@@ -1,4 +1,4 @@
-"""Publishing a DataFrame as a batch: columns, topics, refusals, task attempts, and the way to the other doors."""
+"""Publishing a DataFrame as a batch: columns, topics, errors, task attempts, other protocols."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_empty_frame_publishes_nothing(spark: Any, server: Server, make_topic
 
 
 @pytest.mark.parametrize("transactional", ["false", "true"])
-def test_topics_are_made_when_that_is_asked_for(spark: Any, server: Server, transactional: str) -> None:
+def test_create_topics_creates_missing_topics(spark: Any, server: Server, transactional: str) -> None:
     name = f"made-{transactional}"
     frame = spark.createDataFrame([("a", None), ("b", f"{name}-2")], "data string, topic string")
     write(frame, server, name, createTopics="true", transactional=transactional)
@@ -61,14 +61,18 @@ def test_topics_are_made_when_that_is_asked_for(spark: Any, server: Server, tran
 
 
 @pytest.mark.parametrize(
-    ("query", "options", "said"),
+    ("query", "options", "text"),
     [
         ("'x' AS data", {"topic": "not-there"}, "topic not found: projects/penstock/topics/not-there"),
-        ("'x' AS data", {}, "nothing says where to publish"),
+        ("'x' AS data", {}, "no topic to publish to"),
         ("'x' AS value", {"topic": "t"}, "column value (string) cannot be published (the broker calls it data)"),
         ("1 AS data", {"topic": "t"}, "column data must be binary or string, not int"),
         ("CAST(NULL AS STRING) AS data", {"topic": "SOME"}, "column data has a null"),
-        ("'x' AS data", {"topic": "t", "mode": "overwrite"}, "a topic is only ever appended to: use mode('append')"),
+        (
+            "'x' AS data",
+            {"topic": "t", "mode": "overwrite"},
+            "rows can only be appended to a topic: use mode('append')",
+        ),
         (
             "'x' AS data",
             {"topic": "t", "consumerName": "c"},
@@ -86,15 +90,17 @@ def test_topics_are_made_when_that_is_asked_for(spark: Any, server: Server, tran
         ),
     ],
 )
-def test_what_cannot_be_published_is_refused_in_one_sentence(
-    spark: Any, server: Server, make_topic: MakeTopic, query: str, options: dict[str, str], said: str
+def test_invalid_writes_are_refused_in_one_sentence(
+    spark: Any, server: Server, make_topic: MakeTopic, query: str, options: dict[str, str], text: str
 ) -> None:
     if options.get("topic") == "SOME":
         options = options | {"topic": make_topic()}
-    assert sentence(failure(lambda: write(spark.sql(f"SELECT {query}"), server, **options))).startswith(said)
+    assert sentence(failure(lambda: write(spark.sql(f"SELECT {query}"), server, **options))).startswith(text)
 
 
-def test_what_spark_publishes_the_other_doors_deliver(spark: Any, server: Server, make_topic: MakeTopic) -> None:
+def test_messages_from_spark_reach_clients_of_other_protocols(
+    spark: Any, server: Server, make_topic: MakeTopic
+) -> None:
     from penstock.text import Client
 
     topic = make_topic()
@@ -128,7 +134,7 @@ def upload(server: Server, topic: str, epoch: int, rows: list[bytes], size: int 
     return sender.published
 
 
-def test_requests_have_as_many_rows_as_is_allowed(server: Server, make_topic: MakeTopic) -> None:
+def test_requests_have_at_most_max_rows(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic()
     assert [each["rows"] for each in upload(server, topic, 0, [b"x"] * 7, size=3)] == [3, 3, 1]
 
@@ -148,7 +154,7 @@ def test_a_task_that_runs_again_publishes_nothing_twice_and_a_late_one_is_refuse
     assert server.data(topic) == [*rows, b"next"]
 
 
-def test_an_upload_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
+def test_an_upload_continues_after_a_broker_restart(tmp_path: Path) -> None:
     """Killed with requests on the way: what it had stored is repeated by number, and not stored again."""
     import pyarrow as pa
 
@@ -156,7 +162,7 @@ def test_an_upload_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
     flags = ("--data", str(tmp_path / "data"))
     with ExitStack() as later:
         first = later.enter_context(Server(tmp_path, *flags))
-        first.ask("topic.ensure", topic="t")
+        first.ask("topic.ensure", topic="rows")
         ports = {"flight": first.endpoint.rpartition(":")[2]}
         servers = [first]
 
@@ -168,10 +174,10 @@ def test_an_upload_goes_on_when_the_broker_comes_back(tmp_path: Path) -> None:
                 yield pa.record_batch({"data": pa.array(rows[start : start + 1000])})
 
         asked = parse({"endpoint": first.endpoint, "retryTimeoutSeconds": "30"})
-        command = {"topic": "t", "once": {"producer": "spark/query/0", "epoch": 0}, "stage": False}
+        command = {"topic": "rows", "once": {"producer": "spark/query/0", "epoch": 0}, "stage": False}
         upload = Upload(BrokerClient(asked.access), command)
         upload.send(batches())
-        assert servers[-1].data("t") == rows
+        assert servers[-1].data("rows") == rows
 
 
 RETRIED = """
@@ -231,7 +237,7 @@ def test_attempts_of_a_task_publish_once(server: Server, make_topic: MakeTopic, 
         assert sorted(int(data) for data in server.data(target)) == list(range(1000))
 
 
-def test_what_is_read_can_be_written(
+def test_rows_that_were_read_can_be_written(
     spark: Any, server: Server, make_topic: MakeTopic, read: Callable[..., Any]
 ) -> None:
     topic, target = make_topic(b"a", b"b"), make_topic()

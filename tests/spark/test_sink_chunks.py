@@ -1,4 +1,4 @@
-"""Rows are cut into requests the same way however Spark batches them."""
+"""The cuts of rows into requests, which do not depend on Spark's batches."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""Publishing a stream: a batch that Spark runs again publishes nothing twice."""
+"""Publishing a stream: a repeated batch publishes nothing twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.spark.conftest import MakeTopic
 from tests.spark.queries import failing, failure, into, run, sentence, sizes, uncommit
@@ -70,19 +73,65 @@ def test_a_transaction_counts_once_whatever_the_rows_of_a_second_run(
     assert server.data(copy) == first_run
 
 
-def test_what_is_wrong_with_a_sink_is_one_sentence(
+@pytest.mark.parametrize("size", [30, 5000], ids=["other counts", "same counts"])
+def test_a_plan_that_is_not_repeatable_is_refused_and_can_be_moved_to_transactions(
+    server: Server, make_topic: MakeTopic, read_stream: Load, checkpoint: str, size: int
+) -> None:
+    from pyspark.sql import functions
+
+    topic, copy = make_topic(*numbers(200)), make_topic()
+    loaded = read_stream(topic).select("data")
+
+    def mixed() -> Any:
+        """Rows in other partitions, or other rows in the same place, each time it is made."""
+        if size == 30:
+            return loaded.repartition(2, functions.rand())
+        return loaded.select(functions.concat("data", functions.lit(uuid.uuid4().bytes)).alias("data"))
+
+    sink = into(server, copy, maxRowsPerRequest=size)
+    run(mixed(), checkpoint, sink)
+    uncommit(checkpoint)
+    published = server.data(copy)
+    for _ in range(2):
+        text = sentence(failure(lambda: run(mixed(), checkpoint, sink)))
+        assert "published before with different rows" in text
+        assert "set transactional=true and restart the query with the same checkpoint" in text
+    before = server.tail(copy)
+    server.publish(topic, [b"last"])
+    run(mixed(), checkpoint, sink | {"transactional": "true"})
+    assert server.data(copy)[: len(published)] == published
+    assert sorted(data[:4] for data in server.data(copy)[before:]) == [*numbers(200), b"last"]
+
+
+def test_the_rows_of_a_request_may_come_again_in_another_order(
+    server: Server, make_topic: MakeTopic, read_stream: Load, checkpoint: str
+) -> None:
+    topic, copy = make_topic(*numbers(200)), make_topic()
+    loaded = read_stream(topic).select("data").coalesce(1)
+
+    def reverse(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield batch.take(list(range(batch.num_rows - 1, -1, -1)))
+
+    run(loaded, checkpoint, into(server, copy))
+    uncommit(checkpoint)
+    run(loaded.mapInArrow(reverse, "data binary"), checkpoint, into(server, copy))
+    assert server.data(copy) == numbers(200)
+
+
+def test_an_invalid_sink_fails_with_one_sentence(
     server: Server, make_topic: MakeTopic, read_stream: Load, checkpoint: str
 ) -> None:
     topic = make_topic(b"a")
     frame = read_stream(topic)
     renamed = frame.withColumnRenamed("offset", "partition")
-    said = sentence(failure(lambda: run(renamed, checkpoint, into(server, topic))))
-    assert said.startswith("column partition (bigint) cannot be published (a topic has no partitions)")
+    text = sentence(failure(lambda: run(renamed, checkpoint, into(server, topic))))
+    assert text.startswith("column partition (bigint) cannot be published (topics have no partitions)")
     only = frame.select("data")
-    said = sentence(failure(lambda: run(only, checkpoint + "-2", into(server, topic, startingOffset="1"))))
-    assert said.startswith("unknown option startingoffset; did you mean startingOffsets?")
-    said = sentence(failure(lambda: run(only, checkpoint + "-3", into(server, "not-there"))))
-    assert said.startswith("topic not found: projects/penstock/topics/not-there")
+    text = sentence(failure(lambda: run(only, checkpoint + "-2", into(server, topic, startingOffset="1"))))
+    assert text.startswith("unknown option startingoffset; did you mean startingOffsets?")
+    text = sentence(failure(lambda: run(only, checkpoint + "-3", into(server, "not-there"))))
+    assert text.startswith("topic not found: projects/penstock/topics/not-there")
 
 
 def test_a_complete_result_is_refused(
@@ -93,5 +142,5 @@ def test_a_complete_result_is_refused(
         counts.writeStream.outputMode("complete").option("checkpointLocation", checkpoint).trigger(availableNow=True)
     )
     query = writer.format("penstock").options(**into(server, make_topic())).start
-    said = sentence(failure(lambda: query().awaitTermination(60)))
-    assert said.startswith("a topic is only ever appended to: use outputMode('append')")
+    text = sentence(failure(lambda: query().awaitTermination(60)))
+    assert text.startswith("rows can only be appended to a topic: use outputMode('append')")

@@ -1,4 +1,4 @@
-"""What a task and the driver of a write do, without Spark around them."""
+"""The writers' tasks and driver, without Spark."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_version_is_stored_once(server: Server, make_topic: MakeTopic, transac
 
 @pytest.mark.parametrize("transactional", ["false", "true"])
 def test_a_version_counts_for_each_topic_by_itself(server: Server, make_topic: MakeTopic, transactional: str) -> None:
-    """As each Delta table counts its own: one function writes a batch to two places under one name."""
+    """One function writes a batch to two topics under one name, as with Delta tables."""
     first, second = make_topic(), make_topic()
     named = {"txnAppId": str(uuid.uuid4()), "txnVersion": 0, "transactional": transactional}
     for _ in range(2):
@@ -85,13 +85,13 @@ def test_a_job_without_a_transaction_is_a_new_one_each_time(server: Server, make
     assert server.data(topic) == [b"a", b"a"]
 
 
-def test_a_topic_is_made_although_there_are_no_rows(server: Server) -> None:
+def test_a_topic_is_created_without_rows(server: Server) -> None:
     topic = f"projects/penstock/topics/empty-{uuid.uuid4().hex[:8]}"
     write(server, topic, [], createTopics="true")
     assert server.tail(topic) == 0
 
 
-def test_rows_that_were_read_go_on_as_they_are(server: Server, make_topic: MakeTopic) -> None:
+def test_rows_that_were_read_are_published_unchanged(server: Server, make_topic: MakeTopic) -> None:
     topic, target = make_topic(), make_topic()
     server.publish(topic, [b"a", b"b"], [{"k": "v"}, {}])
     rows = pa.RecordBatch.from_pylist(server.rows(topic), arrow_schema())

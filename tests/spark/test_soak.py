@@ -1,4 +1,4 @@
-"""Ten million messages archived in one run: everybody's memory stays flat.
+"""Ten million messages archived in one run, with constant memory of all processes.
 
 Memory is what the system says a process holds, looked at twice a second, and it is flat when the
 last third of the run needs no more than the middle third did.

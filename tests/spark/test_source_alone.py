@@ -1,4 +1,4 @@
-"""The package stands alone: it is light, it travels by value, and it is one version with the broker."""
+"""The separate package: light to import, pickled by value, with the version of the broker."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.spark.servers import Server
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_it_has_the_version_of_the_project() -> None:
+def test_the_package_has_the_version_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert pyspark_penstock.__version__ == project["version"]
 
 
-def test_importing_it_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_nothing_heavy() -> None:
     script = (
         "import sys, pyspark.sql.datasource; before = set(sys.modules); import pyspark_penstock\n"
         "new = {name.split('.')[0] for name in set(sys.modules) - before}\n"
@@ -32,7 +32,9 @@ def test_importing_it_loads_nothing_heavy() -> None:
 SENDER = """
 import sys, types, pyspark_penstock
 from pyspark import cloudpickle
-session = types.SimpleNamespace(dataSource=types.SimpleNamespace(register=lambda source: None))
+session = types.SimpleNamespace(
+    dataSource=types.SimpleNamespace(register=lambda source: None), conf=types.SimpleNamespace(get=lambda key: "UTC")
+)
 pyspark_penstock.register(session)
 sys.stdout.buffer.write(cloudpickle.dumps(pyspark_penstock.DefaultSource))
 """
@@ -61,7 +63,7 @@ except Exception as error:
 """
 
 
-def test_it_travels_by_value(server: Server, make_topic: MakeTopic) -> None:
+def test_the_source_can_be_pickled_by_value(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(b"a", b"b")
     pickled = subprocess.run([sys.executable, "-W", "ignore", "-c", SENDER], check=True, capture_output=True).stdout
     command = [sys.executable, "-W", "ignore", "-c", RECEIVER, server.endpoint, topic]

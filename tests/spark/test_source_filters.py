@@ -1,4 +1,4 @@
-"""What a query filters by narrows what is read, to the row, and nothing is lost by it."""
+"""Filter pushdown: the ranges that are read, without losing rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from pyspark_penstock.batch_reader import PenstockReader, RangePartition, group_parts
 from pyspark_penstock.client import Span
 from pyspark_penstock.filters import FilteringReader
 from pyspark_penstock.options import parse
-from pyspark_penstock.reading import PenstockReader, RangePartition, shared
 from pyspark_penstock.source import PenstockDataSource
 from tests.spark.conftest import MakeTopic
 from tests.spark.servers import Server
@@ -55,14 +55,14 @@ def read(server: Server, filters: list[Filter], **options: Any) -> tuple[list[tu
         ([GreaterThan(OFFSET, 6), LessThan(OFFSET, 3)], []),
     ],
 )
-def test_a_condition_on_offsets_is_taken_over(
+def test_a_filter_on_offsets_is_applied(
     server: Server, make_topic: MakeTopic, filters: list[Filter], offsets: list[int]
 ) -> None:
     topic = make_topic(*[b"x"] * 20)
     assert read(server, filters, topic=topic) == ([(topic, offset) for offset in offsets], [])
 
 
-def test_what_cannot_be_said_by_ranges_is_left_with_spark(server: Server, make_topic: MakeTopic) -> None:
+def test_other_filters_are_left_to_spark(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(*[b"x"] * 20)
     theirs = [Not(EqualTo(OFFSET, 3)), EqualTo(("ordering_key",), "k"), EqualTo(("attributes", "a"), "b")]
     rows, left = read(server, theirs, topic=topic)
@@ -71,7 +71,7 @@ def test_what_cannot_be_said_by_ranges_is_left_with_spark(server: Server, make_t
     assert read(server, [some], topic=topic) == ([(topic, 3), (topic, 4), (topic, 5)], [some])
 
 
-def test_a_condition_on_topics_chooses_them(server: Server, make_topic: MakeTopic) -> None:
+def test_a_filter_on_topics_is_applied(server: Server, make_topic: MakeTopic) -> None:
     one, two = make_topic(b"x", name="choose-one"), make_topic(b"x", name="choose-two")
     both = {"topicPattern": "choose-.*"}
     for chosen in (
@@ -86,7 +86,7 @@ def test_a_condition_on_topics_chooses_them(server: Server, make_topic: MakeTopi
     assert read(server, [StringStartsWith(TOPIC, "projects/")], **both) == ([(one, 0), (two, 0)], [])
 
 
-def test_a_condition_on_times_narrows_and_stays_with_spark(server: Server, make_topic: MakeTopic) -> None:
+def test_a_filter_on_times_narrows_and_is_left_to_spark(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic()
     for number in range(4):
         server.publish(topic, [b"%d" % number])
@@ -106,7 +106,7 @@ def test_a_condition_on_times_narrows_and_stays_with_spark(server: Server, make_
         assert read(server, [condition], topic=topic) == ([(topic, offset) for offset in offsets], [condition])
 
 
-def test_filters_are_offered_only_where_that_is_asked_for() -> None:
+def test_filters_are_pushed_only_with_the_option() -> None:
     """Spark refuses every read of one who offers them while its switch is off."""
     for raw, kind in (({}, PenstockReader), ({"pushFilters": "true"}, FilteringReader)):
         source = PenstockDataSource({"topic": "t"} | raw)
@@ -117,8 +117,8 @@ def test_filters_are_offered_only_where_that_is_asked_for() -> None:
 
 
 def test_small_topics_share_a_partition(server: Server, make_topic: MakeTopic) -> None:
-    topics = [make_topic(b"a", b"b", b"c", name=f"shared-{number:02d}") for number in range(20)]
-    raw = {"endpoint": server.endpoint, "topicPattern": "shared-.*"}
+    topics = [make_topic(b"a", b"b", b"c", name=f"small-{number:02d}") for number in range(20)]
+    raw = {"endpoint": server.endpoint, "topicPattern": "small-.*"}
     source = PenstockReader(parse(raw), ["topic", "offset", "data"])
     [part] = source.partitions()
     assert isinstance(part, RangePartition)
@@ -130,10 +130,10 @@ def test_small_topics_share_a_partition(server: Server, make_topic: MakeTopic) -
     assert len(few) == 10
 
 
-def test_what_shares_a_partition_stays_small() -> None:
+def test_shared_partitions_stay_small() -> None:
     spans = [(Span(f"t{number}", 0, 10), 3 << 20) for number in range(6)]
-    assert [len(group) for group in shared(spans, parse({}))] == [2, 2, 2]
+    assert [len(group) for group in group_parts(spans, parse({}))] == [2, 2, 2]
     cut = [(Span("t", 0, 10), 100), (Span("t", 10, 20), 100), (Span("u", 0, 5), 100)]
-    assert shared(cut, parse({})) == [[Span("t", 0, 20), Span("u", 0, 5)]]
+    assert group_parts(cut, parse({})) == [[Span("t", 0, 20), Span("u", 0, 5)]]
     many = [(Span(f"t{number:04d}", 0, 1), 1) for number in range(1001)]
-    assert [len(group) for group in shared(many, parse({}))] == [500, 500, 1]
+    assert [len(group) for group in group_parts(many, parse({}))] == [500, 500, 1]

@@ -1,4 +1,4 @@
-"""A topic that is deleted and made again is another topic: offsets say which one they mean."""
+"""Topics that are deleted and created again: offsets have the identity of their topic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_penstock.errors import DataLossError, PenstockError
 from pyspark_penstock.positions import identities, offsets_in
-from pyspark_penstock.streaming import PenstockStreamReader
+from pyspark_penstock.stream_reader import PenstockStreamReader
 from tests.spark.conftest import MakeTopic
 from tests.spark.servers import Server
 from tests.spark.test_source_reader import ALL, batch, read_all, reader
@@ -25,12 +25,12 @@ def replace(server: Server, topic: str, rows: list[bytes]) -> None:
 
 
 def rest_of(stream: PenstockStreamReader, start: dict[str, Any]) -> list[bytes]:
-    """What a restarted query reads from a checkpoint on."""
+    """Return the messages that a restarted query reads after a checkpoint."""
     end = stream.latestOffset(start, ALL)
     return read_all(stream, stream.partitions(start, end))
 
 
-def test_a_topic_made_again_longer_than_before_is_a_loss(
+def test_a_topic_created_again_and_longer_than_before_is_a_loss(
     server: Server, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = make_topic(*OLD)
@@ -38,10 +38,10 @@ def test_a_topic_made_again_longer_than_before_is_a_loss(
     assert offsets_in(checkpoint) == {topic: 100}
     replace(server, topic, NEW)
     strict = reader(server, topic)
-    with pytest.raises(DataLossError, match=f"{topic} was deleted and made again since it was read"):
+    with pytest.raises(DataLossError, match=f"{topic} was deleted and created again since it was read"):
         strict.latestOffset(checkpoint, ALL)
     assert rest_of(reader(server, topic, failOnDataLoss="false"), checkpoint) == NEW
-    assert "was deleted and made again" in caplog.text
+    assert "was deleted and created again" in caplog.text
 
 
 def test_a_batch_that_was_planned_in_the_old_topic_is_not_read_in_the_new_one(
@@ -53,16 +53,16 @@ def test_a_batch_that_was_planned_in_the_old_topic_is_not_read_in_the_new_one(
     end = stream.latestOffset(start, ALL)
     parts = stream.partitions(start, end)
     replace(server, topic, NEW)
-    with pytest.raises(DataLossError, match="was deleted and made again"):
+    with pytest.raises(DataLossError, match=r"was deleted and (made|created) again"):
         reader(server, topic).partitions(start, end)
-    with pytest.raises(DataLossError, match="was deleted and made again"):
+    with pytest.raises(DataLossError, match=r"was deleted and (made|created) again"):
         read_all(stream, parts)
     lax = reader(server, topic, failOnDataLoss="false")
     assert read_all(lax, lax.partitions(start, end)) == []
     assert read_all(lax, parts) == []
 
 
-def test_a_run_to_the_end_goes_on_in_the_new_topic(server: Server, make_topic: MakeTopic) -> None:
+def test_an_available_now_run_continues_in_the_new_topic(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(*OLD)
     checkpoint = reader(server, topic).latestOffset({topic: 0}, ALL)
     replace(server, topic, NEW)
@@ -71,8 +71,8 @@ def test_a_run_to_the_end_goes_on_in_the_new_topic(server: Server, make_topic: M
     assert rest_of(stream, checkpoint) == NEW
 
 
-def test_a_checkpoint_of_an_older_release_goes_on(server: Server, make_topic: MakeTopic) -> None:
-    """It has no identities; the next offsets have."""
+def test_a_checkpoint_of_an_older_release_continues(server: Server, make_topic: MakeTopic) -> None:
+    """It has no identities, but the next offsets do."""
     topic = make_topic(*OLD)
     stream = reader(server, topic)
     end = stream.latestOffset({topic: 40}, ALL)
@@ -89,13 +89,13 @@ def test_offsets_of_the_old_topic_are_not_a_start_in_the_new_one(server: Server,
     assert read_all(same, same.partitions()) == []
     replace(server, topic, NEW)
     for source in (batch(server, topic=topic, startingOffsets=taken), batch(server, topic=topic, endingOffsets=taken)):
-        with pytest.raises(DataLossError, match="was deleted and made again"):
+        with pytest.raises(DataLossError, match="was deleted and created again"):
             source.partitions()
     lax = batch(server, topic=topic, startingOffsets=taken, failOnDataLoss="false")
     assert read_all(lax, lax.partitions()) == NEW
 
 
-def test_a_named_query_is_led_out_by_the_option_and_by_a_new_checkpoint(
+def test_a_named_query_continues_with_the_option_or_a_new_checkpoint(
     server: Server, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = make_topic(*OLD)
@@ -106,7 +106,7 @@ def test_a_named_query_is_led_out_by_the_option_and_by_a_new_checkpoint(
         checkpoints.append(stream.latestOffset(stream.initialOffset(), ALL))
         stream.commit(checkpoints[-1])
     replace(server, topic, NEW)
-    with pytest.raises(DataLossError, match="was deleted and made again"):
+    with pytest.raises(DataLossError, match="was deleted and created again"):
         reader(server, topic, consumerName=names[0]).latestOffset(checkpoints[0], ALL)
     lax = reader(server, topic, consumerName=names[0], failOnDataLoss="false")
     lax.commit(checkpoints[0])  # Spark says it of the batch before, in the old topic
@@ -116,13 +116,13 @@ def test_a_named_query_is_led_out_by_the_option_and_by_a_new_checkpoint(
     assert (cursor["offset"], cursor["lag"]) == (250, 0)
     anew = reader(server, topic, consumerName=names[1], startingOffsets="latest")
     assert rest_of(anew, anew.initialOffset()) == NEW
-    assert "was deleted and made again; all that it has now is read" in caplog.text
+    assert "was deleted and created again; all messages of the new topic are read" in caplog.text
 
 
 # ---------------------------------------------------------------------- which topics are read
 
 
-def test_a_topic_taken_out_and_put_in_again_goes_on_from_its_cursor(server: Server, make_topic: MakeTopic) -> None:
+def test_a_topic_removed_and_added_again_continues_from_its_cursor(server: Server, make_topic: MakeTopic) -> None:
     kept, moved = sorted([make_topic(b"k1"), make_topic(b"m1", b"m2")])
     name = f"again-{uuid.uuid4().hex[:8]}"
     both = {"topics": f"{kept},{moved}", "consumerName": name}
@@ -151,12 +151,14 @@ def test_a_pattern_matches_short_names_in_the_default_project(
     assert offsets_in(stream.initialOffset()) == {topic: 0}
     assert reader(server, topicPattern="shortly-.*", projectId="other").initialOffset() == {}
     assert "no topic matches topicPattern shortly-.*" in caplog.text
-    with pytest.raises(PenstockError, match=r"no topic matches topicPattern nothing-.*; it is compared with the whole"):
+    with pytest.raises(
+        PenstockError, match=r"no topic matches topicPattern nothing-.*; the pattern must match the whole"
+    ):
         batch(server, topicPattern="nothing-.*").partitions()
 
 
-def test_a_batch_that_begins_behind_its_end_is_refused(server: Server, make_topic: MakeTopic) -> None:
+def test_a_batch_that_starts_after_its_end_is_refused(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(*OLD)
     ends = {"startingOffsets": json.dumps({topic: 60}), "endingOffsets": json.dumps({topic: 40})}
-    with pytest.raises(PenstockError, match=f"begins at offset 60 of {topic} and ends before it, at 40"):
+    with pytest.raises(PenstockError, match=f"starts at offset 60 of {topic} but ends before it, at 40"):
         batch(server, topic=topic, **ends).partitions()

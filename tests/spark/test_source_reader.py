@@ -1,4 +1,4 @@
-"""The reader of a stream, without Spark around it: where it starts, where batches end, how it waits and recovers."""
+"""The stream reader without Spark: its start, the ends of batches, waiting, recovery."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
-from pyspark_penstock import streaming
+from pyspark_penstock import stream_reader
+from pyspark_penstock.batch_reader import PenstockReader, RangePartition
 from pyspark_penstock.client import BrokerClient, Retries, Span
 from pyspark_penstock.errors import DataLossError, PenstockError, UnreachableError
 from pyspark_penstock.options import parse
 from pyspark_penstock.positions import offsets_in
-from pyspark_penstock.reading import PenstockReader, RangePartition
 from pyspark_penstock.schema import COLUMNS
-from pyspark_penstock.streaming import PenstockStreamReader
+from pyspark_penstock.stream_reader import PenstockStreamReader
 from tests.spark.conftest import MakeTopic
 from tests.spark.servers import Server
 
 ALL = ReadAllAvailable()
+_named: dict[str, PenstockStreamReader] = {}
 
 
 def reader(server: Server, topic: str | None = None, **options: Any) -> PenstockStreamReader:
     raw = {"endpoint": server.endpoint} | ({"topic": topic} if topic else {}) | options
     asked = parse({"startingOffsets": "earliest"} | {name: str(value) for name, value in raw.items()})
-    return PenstockStreamReader(asked, asked.columns)
+    found = PenstockStreamReader(asked, asked.columns)
+    if asked.consumer:  # a second one of the name is a restart: the first has ended
+        if asked.consumer in _named:
+            _named[asked.consumer].stop()
+        _named[asked.consumer] = found
+    return found
 
 
 def batch(server: Server, **options: Any) -> PenstockReader:
@@ -44,7 +50,7 @@ def read_all(source: Any, parts: Any) -> list[bytes]:
 # ---------------------------------------------------------------------- where it starts
 
 
-def test_a_stream_begins_with_what_comes(server: Server, make_topic: MakeTopic) -> None:
+def test_a_stream_starts_at_latest(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(b"old")
     stream = reader(server, topic, startingOffsets="latest")
     server.publish(topic, [b"new"])
@@ -53,7 +59,7 @@ def test_a_stream_begins_with_what_comes(server: Server, make_topic: MakeTopic) 
     assert offsets_in(stream.initialOffset()) == {topic: 2}  # worked out once
 
 
-def test_offsets_are_sorted_and_can_be_given_back_as_they_are(server: Server, make_topic: MakeTopic) -> None:
+def test_offsets_are_sorted_and_accepted_as_an_option(server: Server, make_topic: MakeTopic) -> None:
     topics = [make_topic(b"1", b"2", name=f"sorted-{name}") for name in "cab"]
     stream = reader(server, topics=",".join(topics))
     end = stream.latestOffset(stream.initialOffset(), ALL)
@@ -70,11 +76,11 @@ def test_offsets_are_sorted_and_can_be_given_back_as_they_are(server: Server, ma
 
 def test_offsets_of_a_topic_that_is_not_read_are_refused(server: Server, make_topic: MakeTopic) -> None:
     stream = reader(server, make_topic(), startingOffsets='{"elsewhere": 1}')
-    with pytest.raises(PenstockError, match="startingOffsets names elsewhere, which is not among the topics"):
+    with pytest.raises(PenstockError, match="startingOffsets contains elsewhere, which is not one of the topics"):
         stream.initialOffset()
 
 
-def test_a_time_is_the_first_message_since(server: Server, make_topic: MakeTopic) -> None:
+def test_a_starting_time_is_the_first_message_since_then(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(b"a", b"b")
     second = server.rows(topic)[1]["publish_time"]
     server.publish(topic, [b"c"])
@@ -143,7 +149,7 @@ def test_several_topics_share_a_limit(server: Server, make_topic: MakeTopic) -> 
     assert offsets_in(end) == {large: 6, small: 2}
 
 
-def test_available_now_ends_where_it_was_when_it_began(
+def test_available_now_ends_at_the_tails_of_its_start(
     server: Server, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = make_topic(*[b"x"] * 5)
@@ -163,7 +169,7 @@ def test_an_idle_stream_waits_in_the_broker_and_wakes_with_a_message(server: Ser
     stream = reader(server, topic)
     before = time.monotonic()
     assert offsets_in(stream.latestOffset({topic: 1}, ALL)) == {topic: 1}
-    assert time.monotonic() - before >= streaming.IDLE_SECONDS * 0.8
+    assert time.monotonic() - before >= stream_reader.IDLE_SECONDS * 0.8
     publisher = threading.Timer(0.1, server.publish, (topic, [b"y"]))
     publisher.start()
     found = {topic: 1}
@@ -194,7 +200,7 @@ def test_messages_are_not_held_back_for_longer_than_the_delay(server: Server, ma
 # ---------------------------------------------------------------------- patterns
 
 
-def test_topics_that_match_later_join_with_their_earliest_message(server: Server, make_topic: MakeTopic) -> None:
+def test_topics_that_match_later_start_at_their_earliest_message(server: Server, make_topic: MakeTopic) -> None:
     first = make_topic(b"a", name="join-1")
     make_topic(b"x", name="nojoin")
     stream = reader(server, topicPattern=r"projects/penstock/topics/join-\d")
@@ -213,7 +219,7 @@ def test_a_pattern_that_matches_nothing_yet_waits(server: Server, make_topic: Ma
     assert offsets_in(stream.initialOffset()) == {}
     before = time.monotonic()
     assert offsets_in(stream.latestOffset({}, ALL)) == {}
-    assert time.monotonic() - before >= streaming.IDLE_SECONDS * 0.8
+    assert time.monotonic() - before >= stream_reader.IDLE_SECONDS * 0.8
     topic = make_topic(b"a", name="notyet-1")
     end: dict[str, Any] = {}
     while not end:
@@ -221,12 +227,12 @@ def test_a_pattern_that_matches_nothing_yet_waits(server: Server, make_topic: Ma
     assert offsets_in(end) == {topic: 1}
 
 
-def test_a_topic_that_is_gone_is_a_loss(server: Server, make_topic: MakeTopic) -> None:
+def test_a_deleted_topic_is_a_loss(server: Server, make_topic: MakeTopic) -> None:
     kept, gone = make_topic(b"a", name="gone-1"), make_topic(b"b", name="gone-2")
     start = {kept: 0, gone: 0}
     server.rest("DELETE", gone)
     pattern = r".*/topics/gone-\d"
-    with pytest.raises(DataLossError, match="gone-2, which this query reads, is not there any more"):
+    with pytest.raises(DataLossError, match="gone-2, which this query reads, was deleted"):
         reader(server, topicPattern=pattern).latestOffset(start, ALL)
     assert offsets_in(reader(server, topicPattern=pattern, failOnDataLoss="false").latestOffset(start, ALL)) == {
         kept: 1
@@ -234,35 +240,35 @@ def test_a_topic_that_is_gone_is_a_loss(server: Server, make_topic: MakeTopic) -
 
 
 @pytest.mark.parametrize("by_pattern", [False, True])
-def test_a_topic_of_the_checkpoint_that_is_not_asked_for_is_a_loss(
+def test_a_topic_of_the_checkpoint_that_is_not_selected_is_a_loss(
     server: Server, make_topic: MakeTopic, caplog: pytest.LogCaptureFixture, by_pattern: bool
 ) -> None:
     was, now = make_topic(*[b"old"] * 30), make_topic(*[b"new"] * 20)
     first = reader(server, was)
     checkpoint = first.latestOffset(first.initialOffset(), ALL)
     asked = {"topicPattern": now} if by_pattern else {"topic": now}
-    with pytest.raises(DataLossError, match=f"the checkpoint of this query has the topic {was}, which the options"):
+    with pytest.raises(DataLossError, match=f"the checkpoint of this query has the topic {was}, but the options"):
         reader(server, **asked).latestOffset(checkpoint, ALL)
     lossy = reader(server, **asked, failOnDataLoss="false")
     for _ in range(2):
         assert offsets_in(lossy.latestOffset(checkpoint, ALL)) == {now: 20}
-    assert caplog.text.count("which the options do not name") == 1
+    assert caplog.text.count("but the options do not") == 1
 
 
-def test_a_batch_that_was_planned_with_a_topic_that_is_gone(server: Server, make_topic: MakeTopic) -> None:
+def test_a_batch_that_was_planned_with_a_deleted_topic(server: Server, make_topic: MakeTopic) -> None:
     """A restart runs it again: a loss, and with failOnDataLoss=false the rest of it is read."""
     kept, gone = make_topic(b"a", name="left-1"), make_topic(b"b", name="left-2")
     pattern = {"topicPattern": r"left-\d"}
     end = reader(server, **pattern).latestOffset({kept: 0, gone: 0}, ALL)
     server.rest("DELETE", gone)
     for start in ({kept: 0, gone: 0}, {kept: 0}):  # it was there before, or came with this batch
-        with pytest.raises(DataLossError, match="left-2, which this query reads, is not there any more"):
+        with pytest.raises(DataLossError, match="left-2, which this query reads, was deleted"):
             reader(server, **pattern).partitions(start, end)
         lossy = reader(server, **pattern, failOnDataLoss="false")
         assert read_all(lossy, lossy.partitions(start, end)) == [b"a"]
 
 
-def test_a_topic_that_goes_after_planning_takes_no_other_with_it(server: Server, make_topic: MakeTopic) -> None:
+def test_a_topic_deleted_after_planning_does_not_affect_others(server: Server, make_topic: MakeTopic) -> None:
     """Small topics share a partition."""
     kept, gone = make_topic(b"a", name="shared-1"), make_topic(b"b", name="shared-2")
     lossy = reader(server, topicPattern=r"shared-\d", failOnDataLoss="false")
@@ -295,9 +301,9 @@ def test_partitions_are_cut_by_bytes_rows_and_number(server: Server, make_topic:
     assert read_all(stream, parts(minPartitions=4)) == server.data(topic)
 
 
-def test_a_batch_that_begins_after_its_end_says_what_to_do(server: Server, make_topic: MakeTopic) -> None:
+def test_a_batch_that_starts_after_its_end_says_what_to_do(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(*[b"x"] * 5)
-    with pytest.raises(DataLossError, match=r"begins at offset 4 .* ends before it, at 2: .* consumerName"):
+    with pytest.raises(DataLossError, match=r"starts at offset 4 .* ends before it, at 2: .* consumerName"):
         reader(server, topic).partitions({topic: 4}, {topic: 2})
     assert reader(server, topic, failOnDataLoss="false").partitions({topic: 4}, {topic: 2}) == []
 
@@ -305,7 +311,7 @@ def test_a_batch_that_begins_after_its_end_says_what_to_do(server: Server, make_
 def test_a_first_batch_run_again_from_an_unnamed_latest_is_refused(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(*[b"x"] * 5)
     again = reader(server, topic, startingOffsets="latest")
-    with pytest.raises(DataLossError, match="the first batch of this query is run again"):
+    with pytest.raises(DataLossError, match="the first batch of this query is repeated"):
         again.partitions(again.initialOffset(), {topic: 5})
     named = reader(server, topic, startingOffsets="latest", consumerName=f"c{topic[-12:]}")
     named.initialOffset()
@@ -316,21 +322,21 @@ def test_a_first_batch_run_again_from_an_unnamed_latest_is_refused(server: Serve
 # ---------------------------------------------------------------------- what was removed, and what is another
 
 
-def test_what_retention_removed_is_named_or_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_removed_messages_are_reported_or_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Server(tmp_path, "--data", str(tmp_path / "data"), "--retention-bytes", "20000") as server:
-        server.ask("topic.ensure", topic="t")
-        topic = "projects/penstock/topics/t"
+        server.ask("topic.ensure", topic="read")
+        topic = "projects/penstock/topics/read"
         head = _overrun(server, topic)
         tail = server.tail(topic)
         strict = reader(server, topic)
-        said = f"messages of {topic} from offset 1 on were removed before they were read, the earliest now is {head}"
-        with pytest.raises(DataLossError, match=said):
+        text = f"messages of {topic} from offset 1 on were removed .*; the earliest offset now is {head}"
+        with pytest.raises(DataLossError, match=text):
             strict.latestOffset({topic: 1}, ALL)
-        with pytest.raises(DataLossError, match=said):
+        with pytest.raises(DataLossError, match=text):
             strict.partitions({topic: 1}, {topic: tail})
-        with pytest.raises(DataLossError, match=said):
-            batch(server, topic=topic, startingOffsets='{"t": 1}').partitions()
-        with pytest.raises(DataLossError, match=said):
+        with pytest.raises(DataLossError, match=text):
+            batch(server, topic=topic, startingOffsets='{"read": 1}').partitions()
+        with pytest.raises(DataLossError, match=text):
             list(strict.read(RangePartition(server.endpoint, Span(topic, 1, tail))))
         lax = reader(server, topic, failOnDataLoss="false", columns="data")
         assert offsets_in(lax.latestOffset({topic: 1}, ReadMaxRows(2))) == {topic: head + 2}
@@ -351,9 +357,9 @@ def _overrun(server: Server, topic: str) -> int:
     raise AssertionError("nothing was removed")
 
 
-def test_a_topic_that_was_made_again_is_a_loss(server: Server, make_topic: MakeTopic) -> None:
+def test_a_topic_that_was_created_again_is_a_loss(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(b"a")
-    with pytest.raises(DataLossError, match="ends at offset 1, and reading was to begin at 9"):
+    with pytest.raises(DataLossError, match="ends at offset 1, but reading should start at 9"):
         reader(server, topic).latestOffset({topic: 9}, ALL)
     assert offsets_in(reader(server, topic, failOnDataLoss="false").latestOffset({topic: 9}, ALL)) == {topic: 1}
 
@@ -361,8 +367,8 @@ def test_a_topic_that_was_made_again_is_a_loss(server: Server, make_topic: MakeT
 # ---------------------------------------------------------------------- a broker that is away
 
 
-def test_a_broker_that_is_not_there_is_one_sentence_in_time() -> None:
-    asked = parse({"endpoint": "127.0.0.1:1", "topic": "t", "retryTimeoutSeconds": "0.5"})
+def test_an_unreachable_broker_fails_with_one_sentence_in_time() -> None:
+    asked = parse({"endpoint": "127.0.0.1:1", "topic": "read", "retryTimeoutSeconds": "0.5"})
     before = time.monotonic()
     with pytest.raises(UnreachableError) as caught:
         BrokerClient(asked.access).ask("bounds", topics=["t"])
@@ -373,23 +379,21 @@ def test_a_broker_that_is_not_there_is_one_sentence_in_time() -> None:
     )
 
 
-def test_a_read_goes_on_where_it_was_when_the_broker_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_continues_after_a_broker_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken: list[Exception] = []
     wait = Retries.wait
     monkeypatch.setattr(Retries, "wait", lambda self, error: (broken.append(error), wait(self, error)))
     rows = 40_000
     flags = ("--data", str(tmp_path / "data"))
     with Server(tmp_path, *flags) as server:
-        server.ask("topic.ensure", topic="t")
+        server.ask("topic.ensure", topic="read")
         for first in range(0, rows, 10_000):
-            server.publish("t", [b"%06d" % number + b"x" * 1000 for number in range(first, first + 10_000)])
+            server.publish("read", [b"%06d" % number + b"x" * 1000 for number in range(first, first + 10_000)])
         port = server.endpoint.rpartition(":")[2]
-        asked = parse({"endpoint": server.endpoint, "topic": "t", "retryTimeoutSeconds": "30"})
+        asked = parse({"endpoint": server.endpoint, "topic": "read", "retryTimeoutSeconds": "30"})
         source = PenstockReader(asked, ["data"])
         [whole] = PenstockReader(
-            parse({"endpoint": server.endpoint, "topic": "t", "maxBytesPerPartition": "1g"}), ["data"]
+            parse({"endpoint": server.endpoint, "topic": "read", "maxBytesPerPartition": "1g"}), ["data"]
         ).partitions()
         batches = source.read(whole)
         found = [next(batches)]

@@ -1,4 +1,4 @@
-"""The source in SQL, in the hands of a user who names a schema, and behind tokens and TLS."""
+"""The source in SQL, with user schemas, tokens and TLS."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from pyspark_penstock.client import BrokerClient
+from pyspark_penstock.errors import PenstockError
+from pyspark_penstock.options import parse
 from tests.spark.conftest import MakeTopic
 from tests.spark.queries import failure, sentence
 from tests.spark.servers import Server
@@ -47,6 +50,12 @@ def test_rows_are_inserted_into_a_table(spark: Any, server: Server, make_topic: 
     try:
         spark.sql(f"INSERT INTO filled WITH (`endpoint` = '{server.endpoint}', topic = '{topic}') VALUES ('a')")
         assert server.data(topic) == [b"a"]
+        rows = spark.sql(f"SELECT data FROM filled WITH (`endpoint` = '{server.endpoint}', topic = '{topic}')")
+        assert [row.data for row in rows.collect()] == ["a"]
+        server.publish(topic, [b"\xff"])
+        again = f"SELECT data FROM filled WITH (`endpoint` = '{server.endpoint}', topic = '{topic}', columns = 'data')"
+        text = sentence(failure(lambda: spark.sql(again).collect()))
+        assert text == "a message is not valid UTF-8; read the column data as binary"
     finally:
         spark.sql("DROP TABLE filled")
 
@@ -57,8 +66,8 @@ def test_a_schema_chooses_columns_in_any_order(spark: Any, server: Server, make_
     row = source.schema("data binary, offset bigint").load().first()
     assert list(row.asDict()) == ["data", "offset"]
     assert (bytes(row.data), row.offset) == (b"a", 0)
-    said = failure(lambda: source.schema("data string").load().collect())
-    assert sentence(said) == "column data is binary, not string; read it as it is and cast it"
+    text = failure(lambda: source.schema("offset string").load().collect())
+    assert sentence(text) == "column offset is bigint, not string; cast it in the query"
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +118,40 @@ def test_a_guarded_broker_is_read_with_token_and_tls(spark: Any, guarded: tuple[
     source = spark.read.format("penstock")
     assert bytes(source.options(**options, token="hush").load().first().data) == b"secret"
     quick = {"retryTimeoutSeconds": "0.5"}
-    said = sentence(failure(lambda: spark.read.format("penstock").options(**options, **quick).load().collect()))
-    assert said.endswith("give the option token")
+    text = sentence(failure(lambda: spark.read.format("penstock").options(**options, **quick).load().collect()))
+    assert text.endswith("set the option token")
     distrustful = {name: value for name, value in options.items() if name != "tlsRootCertificates"} | quick
-    said = sentence(failure(lambda: spark.read.format("penstock").options(**distrustful).load().collect()))
-    assert said.startswith(f"cannot reach the broker at {endpoint} (")
+    text = sentence(failure(lambda: spark.read.format("penstock").options(**distrustful).load().collect()))
+    assert text.startswith(f"cannot reach the broker at {endpoint} (")
+    assert "its certificate was not issued by one of tlsRootCertificates" in text
+
+
+def cannot_reach(server: Server, door: str, **options: str) -> str:
+    port = server.addresses[door].rpartition(":")[2]
+    raw = {"endpoint": f"localhost:{port}", "topic": "t", "retryTimeoutSeconds": "0"} | options
+    with pytest.raises(PenstockError) as caught:
+        BrokerClient(parse(raw).access).bounds()
+    return str(caught.value)
+
+
+def test_a_wrong_root_certificate_is_named(guarded: tuple[Server, Path], tmp_path: Path) -> None:
+    server, certificate = guarded
+    other, _ = make_certificate(tmp_path)
+    tls = {"tls": "true", "tlsRootCertificates": str(other)}
+    assert "its certificate was not issued by one of tlsRootCertificates" in cannot_reach(server, "flight", **tls)
+    (tmp_path / "empty.pem").write_text("no certificate")
+    tls = {"tls": "true", "tlsRootCertificates": str(tmp_path / "empty.pem")}
+    assert "tlsRootCertificates has no certificate that can be read" in cannot_reach(server, "flight", **tls)
+    tls = {"tls": "true", "tlsRootCertificates": str(certificate)}
+    assert "it does not speak TLS, and the option tls is true" in cannot_reach(server, "pubsub", **tls)
+
+
+def test_a_wrong_port_is_named(guarded: tuple[Server, Path]) -> None:
+    server, _ = guarded
+    assert "speaks gRPC, but not Flight: that is the Pub/Sub port. The option endpoint" in cannot_reach(
+        server, "pubsub"
+    )
+    for door in ("http", "azure"):
+        assert "that is a port for HTTP and not the Flight port" in cannot_reach(server, door)
+    for door in ("text", "flight"):  # the latter wants TLS
+        assert "is that the Flight port, and does it want the option tls?" in cannot_reach(server, door)

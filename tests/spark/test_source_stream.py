@@ -1,17 +1,19 @@
-"""Reading a topic as a stream, in Spark: triggers, limits, restarts, what happens before the first commit."""
+"""Reading a stream in Spark: triggers, limits, restarts, crashes before the first commit."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pyspark_penstock.positions import offsets_in
 from tests.spark.conftest import MakeTopic
-from tests.spark.queries import failing, failure, into, run, sentence, sizes, start, wait_until
+from tests.spark.queries import SECONDS, failing, failure, into, run, sentence, sizes, start, wait_until
 from tests.spark.servers import Server
 
 Load = Callable[..., Any]
@@ -68,6 +70,23 @@ def test_a_running_query_reads_what_comes_and_moves_its_cursor(
     assert sum(sizes(run(again, checkpoint + "-2"))) <= 1
 
 
+def test_the_lag_of_the_documentation_is_correct(make_topic: MakeTopic, read_stream: Load, checkpoint: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    [code] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "lag = " in block]
+    topic = make_topic(*[b"x"] * 8)
+    query = start(read_stream(topic, maxOffsetsPerTrigger=5), checkpoint)
+    try:
+        assert query.awaitTermination(SECONDS)
+        lags = []
+        for progress in query.recentProgress:
+            found: dict[str, Any] = {"json": json, "query": SimpleNamespace(lastProgress=progress)}
+            exec(code, found)
+            lags.append(found["lag"])
+        assert lags[:2] == [{topic: 3}, {topic: 0}]
+    finally:
+        query.stop()
+
+
 def test_continuous_processing_is_refused(make_topic: MakeTopic, read_stream: Load, checkpoint: str) -> None:
     frame = read_stream(make_topic())
     assert "continuous" in failure(lambda: start(frame, checkpoint, continuous="1 second"))
@@ -101,8 +120,8 @@ def test_a_start_is_kept_over_a_crash_before_the_first_commit(
         run(again, checkpoint, into(server, copy))
         assert server.data(copy) == [b"1", b"2", b"3"]
     else:
-        said = sentence(failure(lambda: run(again, checkpoint, into(server, copy))))
-        assert said.startswith("the first batch of this query is run again, and where it began was not kept")
+        text = sentence(failure(lambda: run(again, checkpoint, into(server, copy))))
+        assert text.startswith("the first batch of this query is repeated, but its start was not stored")
 
 
 def test_a_batch_that_would_begin_after_its_end_is_refused(
@@ -114,9 +133,9 @@ def test_a_batch_that_would_begin_after_its_end_is_refused(
     name = f"late-{topic[-12:]}"
     server.ask("cursor.open", name=name, offsets={topic: 4})
     frame = failing(read_stream(topic, consumerName=name), tmp_path / "failed")
-    said = sentence(failure(lambda: run(frame, checkpoint, into(server, copy))))
-    assert said.startswith(f"the batch to run begins at offset 4 of {topic} and ends before it, at 2")
-    assert "consumerName" in said
+    text = sentence(failure(lambda: run(frame, checkpoint, into(server, copy))))
+    assert text.startswith(f"the batch starts at offset 4 of {topic} but ends before it, at 2")
+    assert "consumerName" in text
 
 
 def test_topics_and_patterns_are_read_together(
@@ -136,7 +155,7 @@ def test_topics_and_patterns_are_read_together(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "text"),
     [
         ({"endingOffsets": "latest"}, "option endingOffsets is for a batch read, not for a stream read"),
         ({"topic": "not-there"}, "topic not found: projects/penstock/topics/not-there"),
@@ -146,8 +165,8 @@ def test_topics_and_patterns_are_read_together(
         ),
     ],
 )
-def test_what_is_wrong_with_a_stream_is_one_sentence(
-    make_topic: MakeTopic, read_stream: Load, checkpoint: str, options: dict[str, str], said: str
+def test_an_invalid_stream_fails_with_one_sentence(
+    make_topic: MakeTopic, read_stream: Load, checkpoint: str, options: dict[str, str], text: str
 ) -> None:
     frame = read_stream(**({"topic": make_topic()} | options))
-    assert sentence(failure(lambda: run(frame, checkpoint))).startswith(said)
+    assert sentence(failure(lambda: run(frame, checkpoint))).startswith(text)

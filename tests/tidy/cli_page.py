@@ -1,4 +1,4 @@
-"""docs/cli.md and the golden files of every command's help, written from the commands.
+"""docs/cli.md and the golden files of the help, written from the commands.
 
 python -m tests.tidy.cli_page writes both.
 """
@@ -12,7 +12,7 @@ from inspect import cleandoc
 from typing import Any
 from unittest import mock
 
-import typer
+import click
 
 from penstock.cli import SECTIONS, app
 from penstock.commands.help import EXIT_CODES, Group, argument_name, command_lines, parameter_help, parameter_name
@@ -29,7 +29,7 @@ HEAD = """\
 
 ## Name
 
-`penstock` - run the broker, look inside it, and act.
+`penstock` - run the broker, look at its messages, and manage topics and subscriptions.
 
 ## Synopsis
 
@@ -37,65 +37,71 @@ HEAD = """\
 penstock [--version] [-h] COMMAND [OPTIONS] ...
 ```
 
-`-h` works after every command and every group of commands; `penstock cheat` has the lines that
-people look for. This page is written from the commands by `make docs`.
+`-h` shows the help of every command and group of commands. `penstock cheat` shows examples. This
+page is written from the commands by `make docs`.
 
 ## Which server
 
-Commands on a server use its admin API, at the address of its HTTP door. The first of these that is
-there says where that is:
+Commands that talk to a server use its admin API at the address of its HTTP port. The address is the
+first of these that is set:
 
-1. `--address HOST:PORT` (or a URL such as `https://host`, where something before it speaks TLS)
-2. `--context NAME`, which `penstock context add` gave to an address with a token and a project
+1. `--address HOST:PORT`, or a URL such as `https://host` if a proxy speaks TLS
+2. `--context CONTEXT`, a name from `penstock context add` for an address, a token and a project
 3. `PENSTOCK_ADDRESS`
-4. the context that `PENSTOCK_CONTEXT` names, or the current one (`penstock context use`)
-5. the ready file of a running server, if `PENSTOCK_READY_FILE` names one
+4. the context in `PENSTOCK_CONTEXT`, or the current context (`penstock context use`)
+5. the address in the ready file of a running server, if `PENSTOCK_READY_FILE` names the file
 6. `127.0.0.1:8090`
 
-The token is that of `--token`, of the context that `--context` names, of `PENSTOCK_TOKEN`, of the
-file that `PENSTOCK_TOKEN_FILE` names, or of the context in use; the token of a context goes to its
-own address only. Contexts are kept in `~/.config/penstock/contexts.toml`, which only its owner can
-read.
+The token is the first of: `--token`, the token of the context in `--context`, `PENSTOCK_TOKEN`, the
+content of the file in `PENSTOCK_TOKEN_FILE`, the token of the current context. The token of a
+context is sent to the address of the context only. Contexts are stored in
+`~/.config/penstock/contexts.toml`, which only its owner can read.
 
-A short name lives in the project of `--project` (`PENSTOCK_PROJECT`, or the context's), else in the
-server's default project; a full one, such as `projects/p/topics/orders`, says it itself.
+A short name, such as `orders`, belongs to the project of `--project`, of `PENSTOCK_PROJECT` or of
+the context, else to the server's default project. A full name, such as `projects/p/topics/orders`,
+contains its project.
 
-These options come after every command on a server:
+Every command that talks to a server has these options:
 
 SHARED
 
 ## Output
 
-On a terminal a list is a table, in colour unless `NO_COLOR` is set, with numbers as people read
-them and times in their own zone. In a pipe it is one line a record, with tabs between the fields,
-exact values and no header; tabs and line ends inside a value are escaped. `--json` (`-J`) gives one
-JSON object a line, as the API has it. A message is its body and a line end in a pipe, unless a
-template or `--json` says otherwise. Progress bars are on standard error, and only on a terminal.
+On a terminal a list is a table with rounded numbers and local times, in colour unless `NO_COLOR` is
+set. In a pipe each record is one line, with tabs between the fields, exact values and no header.
+Tabs and line ends inside a value are escaped. `--json` (`-J`) prints one JSON object per line, as
+in the admin API. In a pipe a message is its body and a line end, unless a template or `--json` is
+given. Progress bars are on standard error, and only on a terminal.
 
-What does harm asks first, and is refused without a terminal unless `--yes` is given; `--dry-run`
-says what would be done.
+Names, labels, attributes, keys, bodies and error texts may come from other people. On a terminal,
+control characters, bidirectional marks, zero-width characters and line separators are escaped in
+them: `\\x1b`, `\\u202e`. `--json` escapes them as JSON does, so that the value is the same. In a
+pipe bodies and JSON are exact.
+
+Commands that delete or change data ask for confirmation. Without a terminal they need `--yes`.
+`--dry-run` shows what would happen.
 
 ## Templates
 
-`-f` (`--format`; after `tail`, where `-f` follows, `-F`) says how a message is written:
+`-f` (`--format`) is the format of each message. After `tail`, where `-f` means follow, it is `-F`.
 
 | | |
 |---|---|
 | `%t` `%p` | topic, project |
-| `%o` `%i` | offset, id |
-| `%k` `%K` | ordering key, its size |
-| `%s` `%S` | body as it is, its size in bytes |
+| `%o` `%i` | offset, message id |
+| `%k` `%K` | ordering key, its size in bytes |
+| `%s` `%S` | body, its size in bytes |
 | `%T` | publish time, in milliseconds since 1970 |
 | `%h` | attributes: `a=1,b=2` |
-| `%r` `%a` | of `pull`: receipt, delivery attempt |
+| `%r` `%a` | for `pull`: receipt, delivery attempt |
 | `%%` `\\n` `\\t` `\\r` `\\0` `\\\\` `\\xHH` | a percent sign, and bytes |
 
 ## Starts, times, durations
 
-`-o` says where to begin: `beginning`, `end`, an offset (`100`), the last so many (`-100`), a time
-(`@-10m`, `@2026-11-15T10:00Z`, `@1794736800000` in milliseconds); `-o s@TIME -o e@TIME` is a
-window. A time without a zone is UTC. A duration is `90`, `10s`, `1h30m`, `500ms`, `2d`; a size is
-`512`, `10k` or `1MiB`.
+`-o` (`--start`) is the first message: `beginning`, `end`, an offset (`100`), the last N messages
+(`-100`), or a time (`@-10m`, `@2026-11-15T10:00Z`, `@1794736800000` in milliseconds).
+`-o s@TIME -o e@TIME` selects a time range. A time without a zone is UTC. A duration is `90`, `10s`,
+`1h30m`, `500ms` or `2d`. A size is `512`, `10k` or `1MiB`.
 
 ## Exit codes
 
@@ -105,14 +111,14 @@ window. A time without a zone is UTC. A duration is `90`, `10s`, `1h30m`, `500ms
 
 
 def main_command() -> Any:
-    return typer.main.get_group(app)
+    return app
 
 
 def walk(command: Any, ctx: Any) -> Iterator[tuple[str, Any, Any]]:
     """Every command below, by its path, with a context for it."""
     for name in command.list_commands(ctx):
         inner = command.get_command(ctx, name)
-        below = typer.Context(inner, info_name=name, parent=ctx)
+        below = click.Context(inner, info_name=name, parent=ctx)
         yield below.command_path, inner, below
         if isinstance(inner, Group):
             yield from walk(inner, below)
@@ -120,7 +126,7 @@ def walk(command: Any, ctx: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def every_command() -> list[tuple[str, Any, Any]]:
     root = main_command()
-    ctx = typer.Context(root, info_name="penstock", help_option_names=["-h", "--help"])
+    ctx = click.Context(root, info_name="penstock", help_option_names=["-h", "--help"])
     return [("penstock", root, ctx), *walk(root, ctx)]
 
 
@@ -135,7 +141,7 @@ def help_texts() -> dict[str, str]:
 
 def cli_page() -> str:
     commands = {path: (command, ctx) for path, command, ctx in every_command()}
-    shared = [each for each in commands["penstock topics ls"][0].params if each.rich_help_panel == PANEL]
+    shared = [each for each in commands["penstock topics ls"][0].params if getattr(each, "section", "") == PANEL]
     lines = [HEAD.replace("SHARED", "\n".join(["| option | |", "|---|---|", *map(_row, shared)])).rstrip("\n")]
     codes = EXIT_CODES.removeprefix("Exit codes: ").rstrip(".").split(", ")
     lines += [f"| {code} | {meaning} |" for code, _, meaning in (each.partition(" ") for each in codes)]
@@ -157,8 +163,8 @@ def _command(path: str, command: Any, ctx: Any) -> Iterator[str]:
     yield from _prose(command.help or "")
     if arguments or options:
         yield from ("", "| | |", "|---|---|", *map(_row, [*arguments, *options]))
-    if any((each.rich_help_panel or "").startswith("Settings") for each in command.params):
-        yield from ("", "And a flag for [every setting](settings.md).")
+    if any(getattr(each, "section", "").startswith("Settings") for each in command.params):
+        yield from ("", "There is also a flag for [every setting](settings.md).")
 
 
 def _is_group(command: Any) -> bool:
@@ -166,7 +172,7 @@ def _is_group(command: Any) -> bool:
 
 
 def _is_its_own(option: Any) -> bool:
-    panel = option.rich_help_panel or ""
+    panel = getattr(option, "section", "")
     return panel != PANEL and not panel.startswith("Settings") and not option.hidden
 
 

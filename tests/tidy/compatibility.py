@@ -85,7 +85,7 @@ def never_faults(rows: Iterable[Row], ours: Iterable[str]) -> list[str]:
 
 def google_codes() -> set[str]:
     """The codes that the Google door sends somewhere."""
-    sources = (PACKAGE / "doors" / "google").glob("*.py")
+    sources = (PACKAGE / "doors" / "google").rglob("*.py")
     return {code for path in sources for code in re.findall(r"\bCode\.([A-Z_]+)", path.read_text(encoding="utf-8"))}
 
 

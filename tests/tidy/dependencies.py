@@ -19,6 +19,7 @@ EXTRAS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("penstock", "doors", "google"): ("google",),
     ("penstock", "doors", "flight"): ("flight",),
     ("penstock", "commands", "parquet"): ("flight",),
+    ("penstock", "commands", "pipeline"): ("spark",),
     ("penstock", "spark"): ("spark", "delta"),
     ("penstock", "testing"): ("test",),
     ("pyspark_penstock",): ("spark",),

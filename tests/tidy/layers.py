@@ -1,6 +1,6 @@
 """Who may import whom.
 
-    cli -> commands -> server -> assembly -> doors | spark | pubsub -> engine -> journal -> broker -> errors
+    cli -> commands -> server -> assembly -> doors | spark | pubsub -> services -> engine -> journal -> broker -> errors
 
 Imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
 table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes. The
@@ -18,46 +18,72 @@ from tests.tidy.sources import Module, dotted
 PUBLIC = "__init__"  # penstock/__init__.py: the public names
 
 BELOW_ENGINE = {"errors", "wording", "broker", "journal"}
-BELOW_DOORS = BELOW_ENGINE | {"engine", "names", "wire"}
-BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "faults", "seeding", "spark", "pubsub", "settings"}
+BELOW_SERVICES = BELOW_ENGINE | {"engine", "names", "seeding/topology", "wire/turns"}
+BELOW_DOORS = BELOW_SERVICES | {"services", "wire"}
+BELOW_ASSEMBLY = BELOW_DOORS | {"doors", "seeding", "spark", "pubsub", "settings"}
 BELOW_CLI = BELOW_ASSEMBLY | {"admin", "assembly", "server"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "broker": {"errors"},
     "wire": {"errors", "wording"},
+    "wire/turns": set(),  # long work beside other tasks
     "fields": set(),
     "wording": set(),
     "names": {"errors"},
     "durations": set(),
+    "distribution": set(),
+    "terminal": set(),
     "options": {"fields"},  # doors/*/options.py: the settings of a door, which the record of all settings nests
     "settings": {"errors", "fields", "options"},
     "journal": {"errors", "wording", "broker"},
     "engine": BELOW_ENGINE,
-    "faults": BELOW_ENGINE | {"engine"},
-    "doors": BELOW_DOORS | {"doors/azure/names", "durations", "faults", "memory", "options"},
-    "seeding": BELOW_DOORS | {"doors"},
-    "spark": {"errors", "wording"},  # it reaches the broker as everybody else's Spark does
+    "services": BELOW_SERVICES,  # what decides above the engine, for more than one door
+    "doors": BELOW_DOORS | {"doors/azure/names", "durations", "memory", "options"},
+    "seeding": BELOW_DOORS | {"doors", "emulators/seeds"},
+    "emulators": BELOW_ASSEMBLY | {"emulators/seeds", "logs", "terminal"},  # stand-ins for the vendors' emulators
+    "emulators/seeds": {"errors", "engine", "seeding", "seeding/topology"},  # their seeds, as documents of ours
+    "emulators/azurite_ports": BELOW_DOORS | {"doors", "options"},  # ports of services that are not here
+    "seeding/topology": {"errors", "broker"},  # records: what a seed describes
+    "spark": {"errors", "terminal", "wording"},  # it reaches the broker as everybody else's Spark does
     "pubsub": BELOW_DOORS,
     "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
     "admin": {"errors"},  # a client: it reaches the server as everybody's programs do
     "doors/azure/names": set(),  # how that door spells the ids of messages
-    "testing": {"errors", "admin", "text", "seeding", "settings", "wording", "doors/azure/names"},  # and its server
+    "testing": {
+        "errors",
+        "names",
+        "admin",
+        "text",
+        "seeding",
+        "seeding/topology",
+        "settings",
+        "wording",
+        "doors/azure/names",
+    },  # and its server
     "testing/process": BELOW_ASSEMBLY | {"assembly", "logs", "server", "testing"},  # the main module of that server
     "memory": set(),
-    "banner": {"doors", "settings", "wording"},
-    "logs": {"settings", "wire"},
-    "assembly": BELOW_ASSEMBLY,
-    "server": BELOW_ASSEMBLY | {"assembly", "banner", "logs", "memory"},
-    PUBLIC: BELOW_CLI,
+    "banner": {"distribution", "doors", "settings", "wording"},
+    "logs": {"settings", "terminal", "wire"},
+    "assembly": BELOW_ASSEMBLY | {"distribution", "emulators/azurite_ports"},
+    "server": BELOW_ASSEMBLY | {"assembly", "banner", "logs", "memory", "terminal"},
+    PUBLIC: BELOW_CLI | {"distribution"},
     "doors/flight/process": BELOW_ASSEMBLY | {"assembly", "memory"},  # the main module of the reader process
-    "commands": BELOW_CLI | {"commands/help", "durations", "logs"},
-    "commands/values": set(),
-    "commands/help": {"settings", "commands/values"},
-    "commands/text": {"errors", "text", "commands/help"},
-    "commands/bench": {"errors", "text", "commands"},  # it measures as a client
-    "commands/pipeline": {"errors", "spark", "wording", "commands/help"},
-    "cli": {PUBLIC, "errors", "commands", "commands/help"},
+    "commands": BELOW_CLI
+    | {"emulators", "commands/help", "commands/parameters", "distribution", "terminal", "durations", "logs"},
+    "commands/help": {"distribution"},
+    "commands/parameters": {"commands/help"},
+    "commands/text": {"errors", "terminal", "text", "commands/help", "commands/parameters"},
+    "commands/bench": {
+        "errors",
+        "terminal",
+        "text",
+        "commands",
+        "commands/help",
+        "commands/parameters",
+    },  # it measures as a client
+    "commands/pipeline": {"errors", "spark", "terminal", "wording", "commands/help", "commands/parameters"},
+    "cli": {PUBLIC, "errors", "commands", "commands/help", "commands/parameters"},
     "__main__": {"cli"},
 }
 
@@ -67,8 +93,28 @@ JOURNALS = {"sqlite", "postgres"}
 
 # What a door may know of the broker and the engine: the port, and the records and pure functions that its verbs speak.
 DOORS_SEE = {
-    "broker": {"facts", "filters", "limits", "model", "names", "retry"},
-    "engine": {"options", "port", "statistics", "traffic"},
+    "broker": {"counts", "facts", "filters", "limits", "model", "names", "retry"},
+    "engine": {"options", "port", "statistics"},
+}
+
+# The services that each door calls. A door that is not here calls none.
+DOORS_CALL = {
+    "azure": {"moves"},
+    "http": {
+        "backlogs",
+        "faults",
+        "moves",
+        "process",
+        "project_snapshots",
+        "projects",
+        "reading",
+        "samples",
+        "series",
+        "services",
+        "stories",
+        "time_travel",
+        "traffic",
+    },
 }
 
 # The data source travels to executors that have nothing else of ours; Spark imports it to see what it is, so Arrow
@@ -145,7 +191,8 @@ def layer_faults(tree: list[Module]) -> list[str]:
 
 
 def neighbour_faults(tree: list[Module]) -> list[str]:
-    """Doors that import one another or look behind their port, and journals imported by anyone but assembly."""
+    """Doors that import one another, look behind their port or call undeclared services, and journals that are named
+    outside of assembly."""
     places = {module.place for module in tree}
     doors = {place[1] for place in places if len(place) > 2 and place[0] == "doors"}
     doors |= {
@@ -160,8 +207,11 @@ def neighbour_faults(tree: list[Module]) -> list[str]:
                 continue
             if place[0] == "doors" and place[1] in doors and unit(module.place) == "doors":
                 faults.append(f"{module.label}:{line}: a door does not import another: {name}")
+            services = DOORS_CALL.get(module.place[1], set()) if len(module.place) > 1 else set()
+            if unit(module.place) == "doors" and place[0] == "services" and place[1] not in services:
+                faults.append(f"{module.label}:{line}: declare in DOORS_CALL that this door calls {name}")
             if unit(module.place) == "doors" and place[1] not in DOORS_SEE.get(place[0], {place[1]}):
-                faults.append(f"{module.label}:{line}: a door sees engine/port.py, not {name}")
+                faults.append(f"{module.label}:{line}: a door sees engine/port, not {name}")
             if place[0] == "journal" and place[1] in JOURNALS and unit(module.place) != "assembly":
                 faults.append(f"{module.label}:{line}: only assembly names a journal: {name}")
     return faults

@@ -1,12 +1,16 @@
-"""The pages: how wide their prose is, that the files they name are there, and the numbers of decisions."""
+"""Rules for prose: words that docs/style.md refuses, the width of pages, the files they name, numbers of decisions."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
+from tests.tidy.sources import Module
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PROSE_COLUMNS_MAX = 100
 NAMED_FILE = re.compile(r"`([a-z0-9_./*-]+\.(?:py|sql|sh|md)|[a-z_]+/[a-z0-9_./*-]*)`")
 LIST_MARKER = re.compile(r"([-*+]|\d+[.)]) ")
@@ -68,3 +72,31 @@ def decision_faults(folder: Path) -> list[str]:
         if not page.read_text(encoding="utf-8").startswith(f"# {number}: "):
             faults.append(f"{page.name}: its title must begin with {number}:")
     return faults
+
+
+REFUSED_WORDS = re.compile(
+    r"\b(?:[Ss]o many(?! that)|[Ss]o-man\w+|that is none|[Aa]new|worth to|[Ww]hoever|[Nn]obody|[Ss]omebody)\b"
+)
+REFUSED_BEGINNING = re.compile(r"(?:What|Who|Which|Those|Of|That)\b")
+
+
+def refused_word_faults(root: Path, files: Iterable[Path]) -> list[str]:
+    """Report words that docs/style.md refuses, also where a line break divides them."""
+    faults = []
+    for path in files:
+        text = re.sub(r"[ ]*\n[ ]*(?:#[ ]|//[ ]|\*[ ])?", "\n", path.read_text(encoding="utf-8"))
+        for match in REFUSED_WORDS.finditer(text.replace("\n", " ")):
+            number = text.count("\n", 0, match.start()) + 1
+            faults.append(f"{path.relative_to(root)}:{number}: {match.group()!r} is refused by docs/style.md")
+    return faults
+
+
+def docstring_faults(tree: Iterable[Module]) -> list[str]:
+    """Report docstrings that begin with a relative pronoun instead of a verb or a noun."""
+    return [
+        f"{module.label}:{getattr(node, 'lineno', 1)}: a docstring begins with {match.group()!r}"
+        for module in tree
+        for node in ast.walk(module.tree)
+        if isinstance(node, DOCUMENTED)
+        if (match := REFUSED_BEGINNING.match(ast.get_docstring(node) or ""))
+    ]

@@ -1,4 +1,4 @@
-"""docs/settings.md: every setting in all its forms, written from the fields.
+"""docs/settings.md, written from the fields of the settings.
 
 python -m tests.tidy.settings_page > docs/settings.md
 """
@@ -12,13 +12,13 @@ from penstock.settings import DOORS, FILE, SETTINGS, Setting
 HEAD = """\
 # Settings
 
-Flags win over environment variables, those over a TOML file (`--config FILE` or
-`PENSTOCK_CONFIG`), those over the defaults. The variable of a setting is `PENSTOCK_` and its name
-in capitals: `PENSTOCK_AZURE_PORT`. A wrong value is refused with one sentence that names the
-setting as it was spelled; a secret is never repeated.
+A flag overrides an environment variable, a variable overrides a TOML file (`--config FILE` or
+`PENSTOCK_CONFIG`), and the file overrides the default. The variable of a setting is `PENSTOCK_` and
+its name in capitals: `PENSTOCK_AZURE_PORT`. An invalid value is refused with one sentence that
+names the setting as it was written. Secrets are never printed.
 
-In the file a setting is a key at the top (`azure_port = 0`) or a key in the table of its door,
-without the door's name:
+In the file a setting is a key at the top (`azure_port = 0`) or a key in the table of its protocol,
+without the name of the protocol:
 
 ```toml
 retention_seconds = 3600
@@ -28,12 +28,14 @@ port = 0
 poison_after = 5
 ```
 
-A port is a number, 0 for any free one, or `off` for a closed door. A list is one flag per name;
-in a variable its names are separated by commas. A switch is `true` or `false` in a variable, and
-a flag without a value on the command line. Other users of a machine can see the flags of a
-process: give tokens and keys in a variable, in the settings file, or in a file of their own whose
-name is in a variable that ends in `_FILE`: `PENSTOCK_HTTP_TOKENS_FILE=/run/secrets/tokens`, one
-token a line. Every setting that holds secrets has such a variable.
+A port is a number, 0 for any free port, or `off` for a closed port. The flag of a list can be
+repeated, and its variable contains the values with commas between them. A switch is `true` or
+`false` in a variable, and a flag without a value on the command line.
+
+Other users of a machine can see the flags of a process. Give tokens and keys in a variable, in the
+settings file, or in a file of their own whose path is in a variable that ends in `_FILE`:
+`PENSTOCK_HTTP_TOKENS_FILE=/run/secrets/tokens`, with one token per line. Every setting with secrets
+has such a variable.
 
 This page is written from the fields in `src/penstock/settings.py` and
 `src/penstock/doors/*/options.py` by `make docs`.
@@ -46,7 +48,7 @@ def settings_page() -> str:
 
 
 def _door(door: str) -> Iterator[str]:
-    page = f" ([what it does](doors/{PAGES[door]}.md))" if PAGES[door] else ""
+    page = f" ([documentation](doors/{PAGES[door]}.md))" if PAGES[door] else ""
     yield from _section(door, f"## `[{door}]`{page}")
 
 

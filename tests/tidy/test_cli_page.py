@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+import click
 
 from penstock.cli import LISTED
 from penstock.commands.help import summary
@@ -30,7 +30,7 @@ def test_no_help_is_wider_than_its_terminal() -> None:
 
 def test_the_list_says_of_each_command_what_its_help_says_first() -> None:
     root = main_command()
-    context = typer.Context(root, info_name="penstock")
+    context = click.Context(root, info_name="penstock")
     for name, listed in LISTED.items():
         assert summary(root.get_command(context, name).help) == listed.summary, name
 

@@ -14,12 +14,15 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.broker.model import SubscriptionOptions, TopicOptions, option_specs
 from penstock.doors.azure.queues import METADATA, decode_metadata
 from penstock.doors.google.subscriptions import subscription_message
 from penstock.doors.google.topics import topic_message
+from penstock.doors.http.admin.options import schema_of, values_of
+from penstock.doors.http.admin.subscriptions import shown_options as admin_options
 from penstock.engine.options import shown_options
 from penstock.pubsub.options import SubscriptionMetadata, TopicMetadata
+from penstock.seeding.document_reader import SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS
 from penstock.settings import DOORS
 
 
@@ -39,7 +42,8 @@ SHOWN: dict[str, dict[type, Callable[[Any], object]]] = {
     "azure": {TopicOptions: decode_metadata},
     "text": {},
     "flight": {},
-    "http": {},
+    "http": {TopicOptions: values_of, SubscriptionOptions: admin_options},
+    "seeds": {TopicOptions: TOPIC_OPTIONS.show, SubscriptionOptions: SUBSCRIPTION_OPTIONS.show},
     "Python API": {
         TopicOptions: lambda options: TopicMetadata.of(stored(options)),
         SubscriptionOptions: lambda options: SubscriptionMetadata.of(stored(options)),
@@ -57,10 +61,9 @@ OPAQUE = "what each door keeps of its own; it shows its own part"
 NOT_THERE = "the vendor has no such field"
 NO_OPTIONS = "a queue here has no options; it is changed by another door"
 NO_NAME = "it has no name among the options that a program gives"
-NOT_NAMED = dict.fromkeys(["strict_receipts", "ordering_window", "expired_topic"], NO_NAME) | {"extras": OPAQUE}
+NOT_NAMED = dict.fromkeys(["ordering_window", "expired_topic"], NO_NAME) | {"extras": OPAQUE}
 TOPICS = ("retention_seconds", "retention_bytes", "labels")
 NOT_IN_PUBSUB = {
-    "strict_receipts": NOT_THERE,
     "ordering_window": NOT_THERE,
     "expired_topic": NOT_THERE,
     "flow_max_messages": NOT_THERE,
@@ -70,7 +73,7 @@ NOT_IN_PUBSUB = {
 # By hand, so that a new option is not excused by itself.
 # fmt: off
 QUEUE_OPTIONS = [
-    "lease_seconds", "strict_receipts", "exactly_once", "ordering", "ordering_window", "filter",
+    "lease_seconds", "exactly_once", "ordering", "ordering_window", "filter",
     "retry_minimum_seconds", "retry_maximum_seconds", "dead_letter_topic", "max_delivery_attempts", "expired_topic",
     "flow_max_messages", "flow_max_bytes", "retention_seconds", "retain_acked", "expiration_seconds", "labels",
     "extras",
@@ -97,7 +100,8 @@ EXCUSED = {
     "azure": Excuses(dict.fromkeys(TOPICS, NOT_THERE), dict.fromkeys(QUEUE_OPTIONS, NO_OPTIONS)),
     "text": all_excused(NO_OPTIONS),
     "flight": all_excused("cursors and scans; `topic.ensure` makes topics and does not describe them"),
-    "http": all_excused("health and metrics, no resources"),
+    "http": Excuses({"extras": OPAQUE}, {"extras": OPAQUE}),
+    "seeds": Excuses({}, {}),
     "Python API": Excuses({"retention_bytes": "not among its names (003)", "extras": OPAQUE}, NOT_IN_PUBSUB),
     "MessageQueue": Excuses({}, NOT_NAMED),
 }
@@ -141,4 +145,25 @@ def test_an_option_that_a_door_forgot_is_found(door: str) -> None:
 
 
 def test_every_door_is_in_the_table() -> None:
-    assert set(SHOWN) == set(EXCUSED) == {*DOORS, "Python API", "MessageQueue"}
+    assert set(SHOWN) == set(EXCUSED) == {*DOORS, "seeds", "Python API", "MessageQueue"}
+
+
+@pytest.mark.parametrize("record", [TopicOptions, SubscriptionOptions])
+def test_every_option_but_the_opaque_ones_is_described(record: type) -> None:
+    assert {each.name for each in fields(record)} - set(option_specs(record)) == {"extras"}
+
+
+@pytest.mark.parametrize("record", [TopicOptions, SubscriptionOptions])
+def test_the_openapi_document_has_every_option_with_its_help(record: type) -> None:
+    properties = schema_of(record)["properties"]
+    for spec in option_specs(record).values():
+        whole, _, part = spec.name.partition(".")
+        schema = properties[whole]["properties"][part] if part else properties[whole]
+        assert (schema["description"], schema["x-kind"]) == (spec.help, spec.kind)
+
+
+@pytest.mark.parametrize("record", [TopicOptions, SubscriptionOptions])
+def test_every_option_that_can_be_set_has_a_flag_of_its_own(record: type) -> None:
+    flags = [spec.flag for spec in option_specs(record).values() if not spec.read_only]
+    assert all(flags)
+    assert len(set(flags)) == len(flags)

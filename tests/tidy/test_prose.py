@@ -1,4 +1,4 @@
-"""The width of prose and the files that pages name, and proof that each rule can fail."""
+"""Rules for prose, and proof that each rule can fail."""
 
 from __future__ import annotations
 
@@ -6,11 +6,78 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.prose import decision_faults, named_file_faults, width_faults
-from tests.tidy.sources import ROOT, build, project_files
+from tests.tidy.prose import (
+    decision_faults,
+    docstring_faults,
+    named_file_faults,
+    refused_word_faults,
+    width_faults,
+)
+from tests.tidy.sources import ROOT, build, everywhere, modules, project_files
 
 FITS = "word " * 19 + "words"
 LONG = FITS + "s"
+
+
+STYLE = ROOT / "docs" / "style.md"  # quotes the words that it refuses
+
+
+def test_source_and_pages_have_no_refused_words() -> None:
+    suffixes = {".py", ".js", ".html", ".css", ".md", ".sql", ".toml"}
+    files = [
+        path
+        for path in project_files()
+        if path.suffix in suffixes and path != STYLE and not {"tests", "vendor"} & set(path.parts)
+    ]
+    assert refused_word_faults(ROOT, files) == []
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    assert docstring_faults(everywhere()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Refuses so many requests.\n",
+        "Each so-manieth call fails.\n",
+        "# An offset\n# that is\n# none.\n",
+        '"""The server is started anew."""\n',
+        "It is worth to look again.\n",
+        "Whoever waits\n",
+        "nobody waits\n",
+        "for somebody else\n",
+        "So\nmany messages\n",
+        "x = 1  # so\n// many\n",
+    ],
+)
+def test_a_refused_word_is_found(tmp_path: Path, text: str) -> None:
+    build(tmp_path, {"page.py": f"first line\n{text}"})
+    assert len(refused_word_faults(tmp_path, [tmp_path / "page.py"])) == 1
+
+
+@pytest.mark.parametrize("text", ["so many that it hurts", "anewton", "a somebodyish word", "there are many"])
+def test_words_that_only_look_alike_are_not_refused(tmp_path: Path, text: str) -> None:
+    build(tmp_path, {"page.py": text})
+    assert refused_word_faults(tmp_path, [tmp_path / "page.py"]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""What a query says."""\n',
+        'class A:\n    """Those who wait."""\n',
+        'def f():\n    """Of every object."""\n',
+        'async def f():\n    """\n    That which is.\n    """\n',
+    ],
+)
+def test_a_docstring_that_begins_with_a_pronoun_is_found(tmp_path: Path, text: str) -> None:
+    assert len(docstring_faults(modules(build(tmp_path, {"a.py": text})))) == 1
+
+
+def test_docstrings_with_a_verb_or_a_noun_pass(tmp_path: Path) -> None:
+    text = '"""Whatever comes first."""\ndef f():\n    """Return the query. What it says is parsed."""\n'
+    assert docstring_faults(modules(build(tmp_path, {"a.py": text}))) == []
 
 
 def test_prose_wraps_at_100_columns() -> None:

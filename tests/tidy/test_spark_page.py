@@ -18,12 +18,12 @@ def test_every_option_has_its_row() -> None:
             option.name,
             "all" if option.uses == ALL else ", ".join(word for use, word in WORDS.items() if use in option.uses),
             option.default or "-",
-            option.says,
+            option.description,
         )
         for option in TABLE
     ]
     assert listed == known
 
 
-def test_other_names_are_told() -> None:
+def test_every_alias_is_listed() -> None:
     assert dict(re.findall(r"`(\w+)` is\s`(\w+)`", PAGE)) == ALIASES

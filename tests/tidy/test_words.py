@@ -10,6 +10,8 @@ from tests.tidy.sources import PACKAGE, ROOT, build, everywhere, modules, projec
 from tests.tidy.words import (
     Replaced,
     call_faults,
+    foreign_name_faults,
+    print_faults,
     replaced_name_faults,
     replaced_prose_faults,
     replaced_words,
@@ -125,3 +127,66 @@ def test_a_banned_call_is_found(tmp_path: Path, text: str) -> None:
 def test_calls_that_only_look_alike_pass(tmp_path: Path) -> None:
     text = "import asyncio, yaml\nfilters.eval(x)\nyaml.safe_load('')\nasync def f():\n    await asyncio.sleep(0)\n"
     assert call_faults(modules(build(tmp_path, {"server.py": text}))) == []
+
+
+def test_no_page_installs_the_other_project_called_penstock() -> None:
+    parts = ("src", "docs", "examples", "README.md", "CHANGELOG.md", "Dockerfile", "compose.yaml", "pyproject.toml")
+    files = [path for path in project_files() if path.relative_to(ROOT).parts[0] in parts]
+    assert foreign_name_faults(ROOT, files) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install penstock",
+        "pip install penstock && penstock serve",
+        "run `pip install --quiet penstock` first",
+        "python -m pip install 'penstock[google]'",
+        'pip3 install pytest "penstock"',
+        "uv add penstock",
+        "uv tool install penstock",
+        "pipx install penstock==0.1",
+        "Install `penstock[flight]`.",
+    ],
+)
+def test_a_line_that_installs_the_other_project_is_found(tmp_path: Path, line: str) -> None:
+    build(tmp_path, {"page.md": f"first line\n{line}\n"})
+    assert len(foreign_name_faults(tmp_path, [tmp_path / "page.md"])) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install penstock-broker && penstock serve",
+        "pip install 'penstock-broker[google]' pytest",
+        "/opt/penstock/bin/python -m pip install .",
+        'penstock["pubsub"] is an address',
+        "pip install pyspark_penstock-1.zip",
+    ],
+)
+def test_a_line_that_installs_penstock_broker_passes(tmp_path: Path, line: str) -> None:
+    build(tmp_path, {"page.md": line})
+    assert foreign_name_faults(tmp_path, [tmp_path / "page.md"]) == []
+
+
+def test_commands_print_data_in_one_place() -> None:
+    assert print_faults(modules()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "faults"),
+    [
+        ("print(name)", 1),
+        ("print(f'Wrote {file}')", 1),
+        ("click.echo(f'{name}: done')", 1),
+        ("sys.stdout.write(text)", 1),
+        ("print(f'{name:>8}')", 1),
+        ("print('Nothing was found.', file=sys.stderr)", 0),
+        ("print(f'{number:,} messages')", 0),
+        ("print(safe_text(name))", 0),
+        ("tell(f'Wrote {file}')", 0),
+    ],
+)
+def test_data_that_is_printed_as_it_is_is_found(tmp_path: Path, line: str, faults: int) -> None:
+    tree = modules(build(tmp_path, {"commands/x.py": line, "elsewhere.py": "print(name)"}))
+    assert len(print_faults(tree)) == faults

@@ -37,7 +37,7 @@ BANNED_CALLS = {
 EXCEPTIONS = {
     ("spark", "java"): "no subprocess",  # asks each Java for its version
     ("testing", "servers"): "no subprocess",  # the test kit starts the server
-    ("journal", "sqlite", "backup"): "no time.sleep()",  # a process that leaves the disk to the server in between
+    ("journal", "backup", "pacing"): "no time.sleep()",  # a process that leaves the disk to the server in between
 }
 
 NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -137,3 +137,52 @@ def replaced_prose_faults(root: Path, files: Iterable[Path], replaced: list[Repl
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         for match in pattern.finditer(line)
     ]
+
+
+# Another project is called penstock on the package index: what a user installs is penstock-broker.
+_FOREIGN_NAME = re.compile(
+    r"(?:pip3?|pipx|uv)\s+(?:tool\s+|pip\s+)?(?:install|add|run)\s[^`;&|#\n]*?(?<![\w/.-])['\"]?penstock(?![\w./-])"
+    r"|(?<![\w/.-])penstock\[(?:google|azure|flight|spark|delta|test|all)\b"
+)
+
+
+def foreign_name_faults(root: Path, files: Iterable[Path]) -> list[str]:
+    """Lines that would install the other project: `pip install penstock`, or an extra of it."""
+    return [
+        f"{path.relative_to(root)}:{number}: {match.group()!r} names another project: write penstock-broker"
+        for path in files
+        if path.suffix in {".py", ".md", ".toml", ".txt", ".in", ".yaml", ".js", ".mjs", ".html", ""}
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        for match in _FOREIGN_NAME.finditer(line)
+    ]
+
+
+# What commands print may hold names and other data: `terminal.tell` and `Output` make it safe for a terminal.
+PRINTERS = {("commands", "output"), ("commands", "exit_codes")}
+PRINTERS |= {("commands", "completion")}  # it prints to a shell, and leaves out names that are not safe
+_STYLED = {"level"}  # words of ours in colour
+_ESCAPED = {"safe_text", "plain", "style", "escape", "installed_version"}
+
+
+def print_faults(tree: list[Module]) -> list[str]:
+    """Calls of print() in commands whose text is neither constant, nor a number, nor escaped."""
+    return [
+        f"{module.label}:{node.lineno}: print() of data: use terminal.tell()"
+        for module in tree
+        if module.place[:1] == ("commands",) and module.place not in PRINTERS
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and dotted(node.func) in ("print", "click.echo", "sys.stdout.write")
+        if not all(_is_printable(each) for each in node.args)
+    ]
+
+
+def _is_printable(node: ast.expr) -> bool:
+    if isinstance(node, ast.JoinedStr):
+        return all(_is_printable(each) for each in node.values)
+    if isinstance(node, ast.FormattedValue):  # a number has a format that text does not have
+        return node.format_spec is not None and "," in ast.unparse(node.format_spec)
+    if isinstance(node, ast.Name) and node.id in _STYLED:
+        return True
+    called = {dotted(each.func).rpartition(".")[2] for each in ast.walk(node) if isinstance(each, ast.Call)}
+    called |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return isinstance(node, ast.Constant) or bool(called & _ESCAPED)

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.logs import JsonLines, set_up_logging
 from penstock.settings import Settings
-from penstock.wire.requestlog import RequestLine
+from penstock.wire.request_log import RequestLine
 
 
 @pytest.fixture

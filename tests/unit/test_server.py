@@ -131,7 +131,7 @@ def test_a_failed_journal_ends_with_3_and_one_log_line(caplog: pytest.LogCapture
 
     asyncio.run(story())
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert line == "the journal failed, nothing more is accepted: fsync: input/output error"
+    assert line == "the journal failed, and the server stops: fsync: input/output error"
 
 
 def test_a_door_that_cannot_open_closes_what_was_opened() -> None:
@@ -140,7 +140,7 @@ def test_a_door_that_cannot_open_closes_what_was_opened() -> None:
         with pytest.raises(ServeError) as refusal:
             await harness.server.serve()
         assert str(refusal.value) == (
-            "cannot open the text door: 127.0.0.1:9123: Permission denied; choose another with --text-port"
+            "cannot open text: 127.0.0.1:9123: Permission denied; choose another with --text-port"
         )
         assert harness.parts.story == [
             "http open",
@@ -187,7 +187,7 @@ def test_the_banner_says_where_everything_is() -> None:
         await task
         lines = harness.out.getvalue().splitlines()
         assert lines[0].startswith("Penstock ")
-        assert "  data  memory only: a restart forgets everything" in lines
+        assert "  data  memory only: a restart loses all messages" in lines
         assert "  http  127.0.0.1:4" in lines
         assert "export HTTP=here" in lines, "what is pasted begins its line"
         assert lines[-1] == "Ready. Ctrl-C stops."
@@ -248,7 +248,7 @@ def test_listening_beyond_this_machine_is_warned_of(caplog: pytest.LogCaptureFix
         await task
 
     asyncio.run(story())
-    assert "listening on 0.0.0.0: whoever reaches it may use these doors without credentials: http" in caplog.text
+    assert "listening on 0.0.0.0: these ports need no authentication: http" in caplog.text
 
 
 def test_the_ready_file_can_be_changed_by_its_owner_only(tmp_path: Path) -> None:

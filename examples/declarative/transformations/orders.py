@@ -1,7 +1,7 @@
-"""Orders off a topic into a table, and the large ones on to another topic.
+"""Orders from a topic to a table, and large orders to another topic.
 
-The rule kept here: Spark's checkpoints know what was read, and the cursor on the broker keeps what was not, so every
-run takes up what came since the last, once.
+Spark's checkpoints record what was read, and the cursor on the broker keeps unread messages. So each run processes the
+orders since the last run, once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ENDPOINT = spark.conf.get("spark.penstock.endpoint")
 
 @dp.table
 def orders() -> DataFrame:
-    """Every order once, with when it was published."""
+    """Return every order once, with its publish time."""
     messages = (
         spark.readStream.format("penstock")
         .options(endpoint=ENDPOINT, topic="orders", startingOffsets="earliest", consumerName="declarative-orders")
@@ -33,9 +33,9 @@ dp.create_sink("large_orders", "penstock", {"endpoint": ENDPOINT, "topic": "larg
 
 @dp.append_flow(target="large_orders")
 def large() -> DataFrame:
-    """A topic takes the columns data, attributes and ordering_key."""
-    found = spark.readStream.table("orders").where(f.col("cents") >= LARGE_CENTS)
-    return found.select(
+    """Return large orders with the columns of a topic: data, attributes and ordering_key."""
+    orders = spark.readStream.table("orders").where(f.col("cents") >= LARGE_CENTS)
+    return orders.select(
         f.to_json(f.struct("id", "city", "cents")).alias("data"),
         f.create_map(f.lit("city"), f.col("city")).alias("attributes"),
         f.col("city").alias("ordering_key"),

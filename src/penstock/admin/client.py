@@ -1,12 +1,11 @@
-"""A client of the admin API: blocking, standard library only, errors as in the rest of Penstock.
+"""A blocking client of the admin API. It uses only the standard library, and raises the errors of Penstock.
 
     with Client("127.0.0.1:8090") as client:
         client.post("/topics", {"name": "orders"})
         for topic in client.pages("/topics", "topics", search="ord"):
             print(topic["name"], topic["messages"])
 
-A client may be used by several threads. It keeps a connection between calls, for each call that runs at the same time;
-a stream has its own.
+Several threads may use a client. It keeps connections for later calls. Each stream has its own connection.
 """
 
 from __future__ import annotations
@@ -17,17 +16,21 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from penstock import errors
 
 BASE = "/admin/v1"
-TIMEOUT_SECONDS = 90.0  # more than the longest wait of a pull
-KEPT_SECONDS = 20.0  # less than a server keeps a connection that nothing is asked on
+TIMEOUT_SECONDS = 90.0  # longer than the longest wait of a pull
+KEPT_SECONDS = 20.0  # shorter than the server keeps an idle connection
 READ_BYTES = 64 << 10
-LINE_BYTES_MAX = 64 << 20  # a message of 10 MiB in Base64 is far below it
+LINE_BYTES_MAX = 64 << 20  # enough for a message of 10 MiB in Base64
 
+SUCCESSES = range(200, 300)
+STREAM_TYPES = ("application/x-ndjson", "text/event-stream")
+NO_CONTENT = 204
 KINDS: dict[int, type[errors.PenstockError]] = {
     400: errors.InvalidArgumentError,
     401: errors.PermissionDeniedError,
@@ -48,7 +51,7 @@ class UnreachableError(errors.UnavailableError):
 
 
 def error_of(status: int, message: str) -> errors.PenstockError:
-    """The error that an answer with this status means."""
+    """Return the error for an answer with this status."""
     kind = KINDS.get(status) or (errors.InvalidArgumentError if 400 <= status < 500 else errors.InternalError)
     return kind(message or f"The server answered {status}")
 
@@ -58,9 +61,20 @@ def path_of(*parts: object) -> str:
     return "".join(f"/{quote(str(part), safe='')}" for part in parts)
 
 
+class Answer(dict[str, Any]):
+    """An object in an answer. Another server may well answer with JSON, so a missing key says who answered."""
+
+    def __init__(self, stranger: str, content: Mapping[str, Any]) -> None:
+        super().__init__(content)
+        self._stranger = stranger
+
+    def __missing__(self, key: str) -> Any:
+        raise UnreachableError(f"{self._stranger}: its answer has no {key}")
+
+
 class Client:
     def __init__(self, address: str, token: str | None = None, *, timeout: float = TIMEOUT_SECONDS) -> None:
-        """`address`: host:port, or a URL such as https://host where something before the server speaks TLS."""
+        """`address` is host:port, or a URL such as https://host if a proxy speaks TLS."""
         place = urlsplit(address if "://" in address else f"http://{address}")
         try:
             self._host, self._port = place.hostname or "", place.port
@@ -68,14 +82,14 @@ class Client:
             self._host, self._port = "", None
         wrong = place.path.strip("/") or place.query or not self._host.isprintable() or " " in self._host
         if place.scheme not in ("http", "https") or not self._host or wrong:
-            raise errors.InvalidArgumentError(f"Not an address: {address}. Give HOST:PORT")
+            raise errors.InvalidArgumentError(f"Invalid address: {address}. Give HOST:PORT")
         self._tls = ssl.create_default_context() if place.scheme == "https" else None
         self.url = f"{place.scheme}://{place.netloc.rpartition('@')[2]}"
         if token and not (token.isprintable() and token.isascii()):
-            raise errors.InvalidArgumentError("A token is printable text without accents")
+            raise errors.InvalidArgumentError("A token must be printable ASCII text")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
-        self._kept: list[tuple[http.client.HTTPConnection, float]] = []  # and when they were last used
+        self._kept: list[tuple[http.client.HTTPConnection, float]] = []  # and the time of their last use
 
     def __enter__(self) -> Client:
         return self
@@ -103,33 +117,35 @@ class Client:
         return self._call("DELETE", path, query)
 
     def pages(self, path: str, key: str, **query: Any) -> Iterator[Any]:
-        """Every item of a list, page by page: `key` is where the answer has them."""
+        """Yield every item of a list, page by page. `key` is the field of the answer with the items."""
         while True:
             page = self.get(path, **query)
+            if not isinstance(page[key], list):
+                raise UnreachableError(self._stranger)
             yield from page[key]
             if not page.get("next_page_token"):
                 return
             query["page_token"] = page["next_page_token"]
 
     def stream(self, path: str, *, body: object = None, **query: Any) -> Iterator[Any]:
-        """The lines of an answer as they come, decoded; with a body it is a POST. Leaving it ends the answer."""
+        """Yield the decoded lines of an answer as they arrive. A request with a body is a POST."""
         for line in self._lines("GET" if body is None else "POST", path, query, body):
             if not line:
                 continue
-            found = self._decoded(line)
-            if isinstance(found, dict) and found.keys() == {"error"}:  # what ended the answer after it had begun
-                raise error_of(found["error"]["code"], found["error"]["message"])
-            yield found
+            row = self._decoded(line)
+            if row.keys() == {"error"}:  # an error after the answer had begun
+                raise error_of(int(row["error"]["code"]), str(row["error"]["message"]))
+            yield row
 
     def events(self, path: str, **query: Any) -> Iterator[tuple[str, Any]]:
-        """Server-sent events as they come: kind and data. Leaving it ends the answer."""
+        """Yield the kind and data of server-sent events as they arrive."""
         kind = "message"
         for line in self._lines("GET", path, query, None):
             name, _, value = line.partition(b":")
             if name == b"event":
                 kind = value.strip().decode()
             elif name == b"data":
-                yield kind, json.loads(value)
+                yield kind, self._decoded(value)
             elif not line:
                 kind = "message"
 
@@ -144,12 +160,12 @@ class Client:
         except errors.PenstockError:
             connection.close()
             raise
-        self._kept.append((connection, time.monotonic()))  # it connects again by itself, if it was closed
+        self._kept.append((connection, time.monotonic()))  # it reconnects if it was closed
         self._check(response, answer)
-        return self._decoded(answer) if answer else None
+        return self._decoded(answer) if response.status != NO_CONTENT else None
 
     def _take(self) -> http.client.HTTPConnection:
-        """One that is kept and fresh, or a new one; nobody else has it until it is kept again."""
+        """Return a kept connection that is not too old, or a new one. No other call uses it at the same time."""
         with suppress(IndexError):
             while True:
                 connection, used_at = self._kept.pop()
@@ -162,8 +178,10 @@ class Client:
         with closing(self._connect()) as connection:
             with self._reaching():
                 response = self._ask(connection, method, path, query, body)
-                if response.status >= 400:
+                if response.status not in SUCCESSES:
                     self._check(response, response.read())
+                if response.headers.get_content_type() not in STREAM_TYPES:
+                    raise UnreachableError(self._stranger)
             rest = b""
             while part := self._read(response):
                 *lines, rest = (rest + part).split(b"\n")
@@ -190,8 +208,8 @@ class Client:
         query: Mapping[str, Any],
         body: object,
     ) -> http.client.HTTPResponse:
-        given = {name: _text(value) for name, value in query.items() if value is not None}
-        target = f"{BASE}{path}{'?' if given else ''}{urlencode(given)}"
+        parameters = {name: _text(value) for name, value in query.items() if value is not None}
+        target = f"{BASE}{path}{'?' if parameters else ''}{urlencode(parameters)}"
         if body is None:
             connection.request(method, target, headers=self._headers)
         else:
@@ -200,32 +218,36 @@ class Client:
         return connection.getresponse()
 
     def _check(self, response: http.client.HTTPResponse, answer: bytes) -> None:
-        if response.status < 400:
+        if response.status in SUCCESSES:
             return
         try:
             error = json.loads(answer)["error"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             error = None
         if not isinstance(error, dict) or error.keys() != {"code", "message"}:
-            raise UnreachableError(f"{self._stranger}; it answers {response.status}")
+            raise UnreachableError(f"{self._stranger}: it answered {response.status}")
         raise error_of(response.status, str(error["message"]))
 
-    def _decoded(self, answer: bytes) -> Any:
+    def _decoded(self, answer: bytes) -> Answer:
+        """Return an answer or a line of one. The admin API answers with objects only."""
         try:
-            return json.loads(answer)
-        except ValueError:
-            raise UnreachableError(self._stranger) from None
+            found = json.loads(answer, object_hook=partial(Answer, self._stranger))
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, Answer):
+            raise UnreachableError(self._stranger)
+        return found
 
     @property
     def _stranger(self) -> str:
-        return f"What listens at {self.url} is not the HTTP door of a Penstock server"
+        return f"{self.url} is not the HTTP port of a Penstock server"
 
     def _reaching(self) -> _Reaching:
         return _Reaching(self.url, self._stranger)
 
 
 class _Reaching:
-    """What goes wrong between here and the server, as one error."""
+    """A context that turns errors of a connection into UnreachableError."""
 
     def __init__(self, url: str, stranger: str) -> None:
         self._url = url
@@ -239,7 +261,7 @@ class _Reaching:
             raise UnreachableError(f"The server at {self._url} does not answer") from error
         if isinstance(error, http.client.IncompleteRead | http.client.RemoteDisconnected | ConnectionResetError):
             raise UnreachableError(
-                f"The server at {self._url} ended the connection before its answer; is this its HTTP door?"
+                f"The server at {self._url} closed the connection without an answer; is this its HTTP port?"
             ) from error
         if isinstance(error, OSError):
             reason = (error.strerror or type(error).__name__).lower()
@@ -249,7 +271,7 @@ class _Reaching:
 
 
 def _json(body: object) -> bytes:
-    """What JSON does not have is refused with the name of where it stands."""
+    """Encode a body, or raise an error with the name of the field that JSON cannot represent."""
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError):

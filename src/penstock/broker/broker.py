@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker import consuming, housekeeping, publishing, receipts, replay, returning, topology
+from penstock.broker import consuming, filtering, housekeeping, publishing, receipts, replay, returning, topology
 from penstock.broker.ledger import Ledger
 
 
@@ -63,6 +63,8 @@ class Broker(Ledger):
     end_endless_leases = returning.end_endless_leases  # after a restart
     expire_resources = housekeeping.expire_resources  # unused subscriptions, old snapshots, idle producers
     is_trim_due = housekeeping.is_trim_due  # whether retention is worth a look
+    make_trims_due = housekeeping.make_trims_due  # after a clock was moved
     retention_times = housekeeping.retention_times  # the instants that lapse and trim have to know the offsets of
     lapse = housekeeping.lapse  # drop what subscriptions keep no longer
     trim = housekeeping.trim  # forget what nothing needs
+    compare_filter = filtering.compare_filter  # count messages that a filter keeps out as acked, ahead of the cursor

@@ -56,7 +56,7 @@ class Peeked(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What became of receipts: all were good except these."""
+    """The outcome of settling receipts: all were valid except the ones listed here."""
 
     stale: list[str]
     malformed: list[str]
@@ -142,8 +142,9 @@ def _note_passed(ledger: Ledger, topic: Topic, subscription: Subscription, now: 
     """Note what the cursor passed on the way to the messages it found."""
     number = subscription.number
     if plan.passed or (plan.until > subscription.cursor and not plan.messages):
-        ledger.emit(Passed(number, now, plan.until, plan.passed, plan.passed_bytes, plan.filtered))
-        subscription.counts.filtered += plan.filtered
+        passed = plan.passed, plan.passed_bytes, plan.filtered, plan.ahead, plan.ahead_bytes
+        ledger.emit(Passed(number, now, plan.until, *passed))
+        subscription.counts.filtered += plan.filtered - plan.ahead
         if plan.passed > plan.filtered:
             subscription.counts.drop("expired", plan.passed - plan.filtered)
     if plan.held:
@@ -181,7 +182,7 @@ def _lease(
 
 
 def lease_at(ledger: Ledger, now: int, name: str, offsets: Sequence[int]) -> Pulled:
-    """Lease chosen messages for as long as the process lives: those that are unacked, and with nobody.
+    """Lease the messages at these offsets without a deadline, if they are unacked and not leased.
 
     `offsets` ascend. What the cursor has not come to is adopted first, so that the cursor stays where it is. Where a
     subscription orders, a message taken out of its turn would be an order broken.
@@ -268,10 +269,9 @@ def oldest_unacked(ledger: Ledger, name: str) -> Message | Need | None:
     """The oldest unacked message of a subscription, if it has one."""
     subscription = ledger.state.subscription(name)
     topic = ledger.state.read_topic(subscription)
-    if topic is None:
+    if topic is None or not subscription.unacked(topic)[0]:
         return None
-    lowest = subscription.lowest_unacked()
-    return ledger.look_up(topic, lowest) if lowest < topic.tail else None
+    return ledger.look_up(topic, subscription.lowest_unacked())
 
 
 def _delayed(subscription: Subscription, now: int, messages: Sequence[Message]) -> Delayed:

@@ -60,6 +60,9 @@ class SubscriptionDump(NamedTuple):
     outstanding: list[EntryDump]  # by offset
     held: dict[str, list[tuple[int, int]]]  # ordering key -> (offset, size), keys sorted
     start: int = 0  # where it began: the tail of its topic at that time, for a queue the head
+    compared: int = 0
+    ahead: int = 0
+    ahead_bytes: int = 0
 
 
 class StateDump(NamedTuple):

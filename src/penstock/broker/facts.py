@@ -50,6 +50,9 @@ class Published(NamedTuple):
     epoch: int = 0
     sequence: int = 0
     discards: list[tuple[int, int, int]] = []  # (subscription, from offset, bytes) that a full queue did not take
+    # (subscription, messages, bytes) that a filter keeps out. Discarded messages are not among them.
+    filtered: list[tuple[int, int, int]] = []
+    digest: int = 0  # of the messages of a publish with a publish-once key; 0: not known
 
 
 class Forgotten(NamedTuple):
@@ -121,6 +124,8 @@ class Passed(NamedTuple):
     total: int
     size: int
     filtered: int  # how many of `total` the filter kept out; the others had outlived their time
+    ahead: int = 0  # how many of `filtered` a Published or Compared fact had counted as acked before
+    ahead_bytes: int = 0
 
 
 class Held(NamedTuple):
@@ -247,6 +252,16 @@ class DocumentRemoved(NamedTuple):
     name: str
 
 
+class Compared(NamedTuple):
+    """The filter was compared with all messages below `until`. Of those above the cursor that had not been compared
+    before, `total` do not match: they count as acked, and the cursor will pass them later."""
+
+    subscription: int
+    until: int
+    total: int
+    size: int
+
+
 Fact: TypeAlias = (
     TopicCreated
     | TopicChanged
@@ -276,6 +291,7 @@ Fact: TypeAlias = (
     | DocumentPut
     | DocumentRemoved
     | StoreNamed
+    | Compared
 )
 
 FACTS: dict[int, type[Fact]] = dict(enumerate(get_args(Fact), 1))

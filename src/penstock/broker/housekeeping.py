@@ -12,6 +12,7 @@ from penstock.broker import facts as f
 from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND
+from penstock.broker.ranges import find_outside
 from penstock.broker.replay import bytes_between, kept_since, position_of
 from penstock.broker.returning import drop, settle_due
 from penstock.broker.subscription import Subscription
@@ -47,6 +48,16 @@ def settle(ledger: Ledger, now: int, name: str) -> Need | None:
 
 def is_trim_due(ledger: Ledger, now: int, topic: Topic) -> bool:
     return topic.head < topic.tail and now >= topic.trim_at
+
+
+def make_trims_due(ledger: Ledger, is_moved: Callable[[str], bool] = lambda _: True) -> None:
+    """Let the next housekeeping look at retention, although it looked a moment ago: a clock was moved.
+
+    `is_moved`: whether the clock of a topic, by its name, was moved.
+    """
+    for topic in ledger.state.topics.values():
+        if is_moved(topic.name):
+            topic.trim_at = 0
 
 
 def retention_times(ledger: Ledger, now: int, topic: Topic) -> list[int]:
@@ -124,6 +135,8 @@ def _lapse(
     if floor <= subscription.cursor:
         return None
     start = max(subscription.cursor, topic.head)  # what is forgotten above the cursor is inside a skip
+    if subscription.ahead and floor < subscription.compared:
+        return _pass_compared(ledger, topic, subscription, now, start, floor)
     size = bytes_between(ledger, topic, start, floor, positions)
     count = floor - start
     for first, until in subscription.skips:
@@ -134,6 +147,34 @@ def _lapse(
             count -= until - first
     if isinstance(size, Need):
         return size
-    ledger.emit(f.Passed(subscription.number, now, floor, count, size, 0))
-    subscription.counts.drop("retention", count)
+    ahead = subscription.ahead  # all of it lies below the floor
+    ledger.emit(f.Passed(subscription.number, now, floor, count, size, ahead, ahead, subscription.ahead_bytes))
+    subscription.counts.drop("retention", count - ahead)
     return None
+
+
+def _pass_compared(
+    ledger: Ledger, topic: Topic, subscription: Subscription, now: int, start: int, floor: int
+) -> Need | None:
+    """Drop unread messages below `floor` where some beyond it were compared with the filter.
+
+    How many of the dropped ones were counted as acked before is found by comparing them again.
+    """
+    accepts, place = subscription.accepts, find_outside(subscription.skips, start)
+    assert accepts is not None, "only a filter is compared ahead of the cursor"
+    count = size = ahead = ahead_bytes = 0
+    need = None
+    while place < floor and need is None:
+        message = ledger.look_up(topic, place)
+        if isinstance(message, Need):
+            need = message
+            break
+        count, size = count + 1, size + message.size
+        if not accepts(message.attributes):
+            ahead, ahead_bytes = ahead + 1, ahead_bytes + message.size
+        place = find_outside(subscription.skips, place + 1)
+    if place > subscription.cursor:
+        until = min(place, floor)
+        ledger.emit(f.Passed(subscription.number, now, until, count, size, ahead, ahead, ahead_bytes))
+        subscription.counts.drop("retention", count - ahead)
+    return need

@@ -1,4 +1,4 @@
-"""What is outstanding, and when each piece of it falls due.
+"""Outstanding messages, and the times at which they fall due.
 
 No timer per message: messages that fall due together share one, and the heap of timers is looked at when a command
 comes. A settled message only counts its timer down; timers without messages are swept once they outnumber the others.

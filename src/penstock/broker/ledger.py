@@ -1,4 +1,4 @@
-"""What every command works with: the state, the cached log, the limits, and the facts decided but not yet stored.
+"""The ledger that every command uses: the state, the cached log, the limits, and decided facts not yet stored.
 
 `emit` applies a fact and notes it, in one step. After a command, what was noted goes to the journal all at once: facts
 of one command are never parted.
@@ -64,6 +64,8 @@ class Ledger:
         for fact in facts:
             self.state.apply(fact)
             at = max(at, getattr(fact, "at", 0))
+        self.state.topic_index.sort()
+        self.state.subscription_index.sort()
         self.recovered_at = max([at, *(subscription.used_at for subscription in self.state.subscriptions.values())])
         if not self.state.identity:
             self.emit(named_store(self.draw))
@@ -91,7 +93,7 @@ class Ledger:
             self.cache.load(topic, messages)
 
     def retention_seconds(self, topic: Topic) -> float:
-        """How long a topic keeps what is acked."""
+        """Return how long a topic keeps acked messages."""
         return max(topic.options.retention_seconds, self.limits.retention_seconds)
 
     def retention_bytes(self, topic: Topic) -> int:

@@ -21,7 +21,7 @@ class Stage(Enum):
 
 LIFE: dict[Stage, dict[type[f.Fact], Stage]] = {
     Stage.UNREAD: {
-        f.Published: Stage.SETTLED,  # only what a full queue did not take (its discards)
+        f.Published: Stage.SETTLED,  # a full queue did not take it, or the filter at the end of the log keeps it out
         f.Passed: Stage.SETTLED,  # filtered out, or too old; not what a later fact of the same command names
         f.Held: Stage.HELD,
         f.Delayed: Stage.WAITING,  # not visible yet, or about to be moved because its time to live is over
@@ -49,5 +49,5 @@ LIFE: dict[Stage, dict[type[f.Fact], Stage]] = {
     Stage.SETTLED: {},
 }
 
-# A seek begins every life anew: settled before its cursor and inside its skips, unread from there on.
+# A seek starts every life again: settled before its cursor and inside its skips, unread from there on.
 SOUGHT = (Stage.SETTLED, Stage.UNREAD)

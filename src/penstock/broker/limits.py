@@ -1,39 +1,64 @@
-"""The limits, as values handed in, and the check of a draft against them.
+"""The limits of the broker and of doors, and the checks of drafts and labels against them.
 
-A limit that is 0 is not enforced; a refusal says what was too much and how much is allowed.
+0 means that a limit is not enforced. An error says what was too large and how much is allowed.
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.broker.model import Draft
 from penstock.errors import InvalidArgumentError
 
 MIB = 1024 * 1024
 
+# Limits that doors check before they call the broker.
+LABELS_MAX = 64
+LABEL_CHARACTERS_MAX = 63  # of a key, and of a value
+ATTRIBUTES_MAX = 100
+ATTRIBUTE_KEY_BYTES_MAX = 256
+ATTRIBUTE_VALUE_BYTES_MAX = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    message_max_bytes: int = 10 * MIB  # data, attributes and ordering key together
-    attribute_key_max_bytes: int = 256
-    attribute_value_max_bytes: int = 1024
+    message_max_bytes: int = 10 * MIB  # size of data, attributes and ordering key together
+    attribute_key_max_bytes: int = ATTRIBUTE_KEY_BYTES_MAX
+    attribute_value_max_bytes: int = ATTRIBUTE_VALUE_BYTES_MAX
     attributes_max: int = 0
     ordering_key_max_bytes: int = 1024
-    reserved_prefixes: tuple[str, ...] = ()  # of attribute keys that a publisher may not use
-    queue_max_messages: int = 10_000  # unacked per subscription
-    queue_max_bytes: int = 100 * MIB
-    refuse_when_full: bool = False  # True: the publish fails; False: that subscription goes without
-    retention_seconds: float = 0  # the least that every topic keeps acked messages, whatever its own options say
-    retention_bytes: int = 0  # the cap on them where a topic has none of its own
-    seek_all: bool = False  # a seek to a time reaches all that is kept by these, not only by a resource's own options
-    snapshot_seconds: float = 7 * 86400  # how long a snapshot lives, less the age of the backlog it was taken of
-    scan_max_messages: int = 10_000  # how much of the log one pull looks through
-    producer_idle_seconds: float = 7 * 86400  # how long a publish-once key is remembered
+    reserved_prefixes: tuple[str, ...] = ()  # prefixes of attribute keys that publishers may not use
+    queue_messages_max: int = 10_000  # unacked messages per subscription
+    queue_bytes_max: int = 100 * MIB
+    refuse_when_full: bool = False  # True: the publish fails. False: the subscription does not get the message
+    retention_seconds: float = 0  # every topic keeps acked messages at least this long, whatever its options say
+    retention_bytes: int = 0  # the cap on acked messages of a topic that has no cap of its own
+    seek_all: bool = False  # a seek to a time reaches everything kept, not only what the resource's options keep
+    snapshot_seconds: float = 7 * 86400  # lifetime of a snapshot, minus the age of the backlog it was taken of
+    scan_max_messages: int = 10_000  # messages of the log that one pull looks at
+    producer_idle_seconds: float = 7 * 86400  # how long an unused publish-once key is remembered
+
+    # The names up to 0.5, which are still accepted and readable.
+    queue_max_messages = property(lambda self: self.queue_messages_max)
+    queue_max_bytes = property(lambda self: self.queue_bytes_max)
+
+
+OLD_NAMES = {"queue_max_messages": "queue_messages_max", "queue_max_bytes": "queue_bytes_max"}
+_init = Limits.__init__
+
+
+def _init_with_old_names(limits: Limits, *values: Any, **named: Any) -> None:
+    _init(limits, *values, **{OLD_NAMES.get(name, name): value for name, value in named.items()})
+
+
+Limits.__init__ = _init_with_old_names  # type: ignore[method-assign, assignment]
 
 
 def check_draft(draft: Draft, limits: Limits) -> int:
-    """The size of a draft in bytes, if it may be published."""
+    """Return the size of a draft in bytes, or raise InvalidArgumentError if it exceeds a limit."""
     data, attributes, ordering_key = draft[0], draft[1], draft[2]
     if type(data) is not bytes:
         raise InvalidArgumentError(f"Message data must be bytes, not {type(data).__name__}")
@@ -80,6 +105,26 @@ def _check_attributes(attributes: dict[str, str], limits: Limits) -> int:
             raise InvalidArgumentError(f"Attribute value exceeds maximum of {limits.attribute_value_max_bytes} bytes")
         size += length
     return size
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Raise InvalidArgumentError if these labels are invalid."""
+    if len(labels) > LABELS_MAX:
+        raise InvalidArgumentError(f"A resource may have at most {LABELS_MAX} labels, not {len(labels)}")
+    for key, value in labels.items():
+        shown = key[:LABEL_CHARACTERS_MAX]
+        if len(key) > LABEL_CHARACTERS_MAX or len(value) > LABEL_CHARACTERS_MAX:
+            raise InvalidArgumentError(f"Label {shown}: a key or value has at most {LABEL_CHARACTERS_MAX} characters")
+        if not key or not _is_lower(key[0]):
+            raise InvalidArgumentError(f"Label {shown!r}: a key must begin with a lowercase letter")
+        if not all(_is_lower(each) or each.isnumeric() or each in "_-" for each in key + value):
+            allowed = "lowercase letters, digits, underscores and dashes"
+            raise InvalidArgumentError(f"Label {shown!r}: a key or value may have {allowed} only")
+
+
+def _is_lower(letter: str) -> bool:
+    """Return whether a character is a lowercase letter, or a letter without case."""
+    return unicodedata.category(letter) in ("Ll", "Lo")
 
 
 def _utf8_length(text: str) -> int:

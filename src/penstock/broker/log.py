@@ -17,14 +17,14 @@ OVERHEAD_BYTES = 400  # what a message costs in memory beside its data, measured
 
 
 class Sizes(NamedTuple):
-    """How much of the logs is in memory, and how much is read at once."""
+    """The sizes of the cache of logs, and of reads."""
 
     cache_bytes: int = 16 * 1024 * 1024
     chunk_messages: int = 512
     chunk_bytes: int = 512 * 1024  # a chunk that holds as much gets no more
     read_messages: int = 1024  # asked for at once, or fewer where messages are large
     read_bytes: int = 1024 * 1024
-    topics_ahead: int = 8  # of so many topics, those drained last, the next block is read before it is asked for
+    topics_ahead: int = 8  # number of topics, the last ones drained, whose next block is read ahead
 
 
 class Need(NamedTuple):
@@ -36,7 +36,7 @@ class Need(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """What is here of one topic: lists of messages, none of them empty, and the first offset of each, ascending."""
+    """The cached messages of one topic: non-empty lists of messages, and their first offsets, ascending."""
 
     firsts: list[int]
     lists: list[list[Message]]
@@ -104,7 +104,7 @@ class LogCache:
             self._drop(topic, self._topics[topic].firsts[-1])
 
     def _gaps(self, topic: int, first: int, until: int) -> list[tuple[int, int]]:
-        """What is missing of a range, in pieces of at most a chunk."""
+        """Return the missing parts of a range, in pieces of at most a chunk."""
         gaps = []
         while first < until:
             span = self.span(topic, first)

@@ -1,4 +1,4 @@
-"""How messages and deliveries are named: message ids and receipts, both made from what the broker already knows.
+"""Message ids and receipts, both computed from numbers that the broker already has.
 
 A name is never stored. A message id is the first id of its topic and the offset, added; a receipt is the
 subscription's number, the offset and a stamp that cannot be guessed: the one drawn for the delivery, or for a
@@ -51,7 +51,7 @@ def parse_receipt(text: str) -> tuple[int, int, int] | None:
 
 
 def move_producer(identity: str, subscription: int, block: int) -> str:
-    """Who publishes messages of a topic again for a move from a subscription; the sequence of each is its offset.
+    """Return the producer name of a move from a subscription. The sequence number of each message is its offset.
 
     It says where they were. A block is of offsets whose keys are forgotten together.
     """

@@ -1,4 +1,4 @@
-"""Which message of an ordering key may leave next.
+"""The order of messages with the same ordering key.
 
 Within a lane (one key of one subscription) messages leave in publish order. The lane is three runs in that order:
 leased, then waiting to be delivered again, then held (never delivered). Whatever returns a message returns the later

@@ -1,22 +1,26 @@
 """Publishing: messages join the log of a topic.
 
-A publish is taken whole or not at all, and costs the same whatever waits in the queues: it looks at subscriptions
-only where a cap on their backlog was asked for.
+A publish is taken whole or not at all, and costs the same whatever waits in the queues. It looks at subscriptions only
+where a cap on their backlog was asked for, and at the first FILTERS_AT_ONCE that have a filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from penstock.broker.facts import Forgotten, ProducersForgotten, Published
+from penstock.broker.filtering import FILTER_SLICE, compare_filter
 from penstock.broker.ledger import Ledger
 from penstock.broker.limits import Limits, check_draft
 from penstock.broker.model import SECOND, Batch, Draft, Message
 from penstock.broker.names import MAX_OFFSET, MESSAGES_MAX
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError, OtherMessagesError, ResourceExhaustedError
+
+FILTERS_AT_ONCE = 16  # filtered subscriptions of a topic that one publish looks at
 
 
 class Once(NamedTuple):
@@ -25,13 +29,14 @@ class Once(NamedTuple):
     producer: str
     epoch: int
     sequence: int
+    digest: int = 0  # of the messages, so that a repeat with other messages is noticed; 0: not known
 
 
 NOT_ONCE = Once("", 0, 0)
 
 
 class Appended(NamedTuple):
-    """Where a publish ended up."""
+    """The place of a publish in its topic."""
 
     first_id: int  # of the topic
     first: int  # the offset of the first message
@@ -65,10 +70,10 @@ def publish(
         if answered is not None:
             return answered
     # Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be.
-    if limits.refuse_when_full and (limits.queue_max_messages or limits.queue_max_bytes):
+    if limits.refuse_when_full and (limits.queue_messages_max or limits.queue_bytes_max):
         size = sum(sizes)
         for subscription in _near_caps(limits, topic, len(sizes), size):
-            if _room(limits, topic, subscription, sizes, size) < len(sizes):
+            if _room(ledger, now, topic, subscription, drafts, sizes) < len(sizes):
                 ledger.refuse("capacity")
                 raise ResourceExhaustedError(f"Queue is full: {subscription.name}")
     return append(ledger, topic, now, drafts, sizes, once or NOT_ONCE)
@@ -83,18 +88,23 @@ def append(
         raise ResourceExhaustedError(f"Topic is at its last offset: {topic.name}")
     if not drafts:
         return Appended(topic.first_id, first, 0)
-    discards = []
-    if not limits.refuse_when_full and (limits.queue_max_messages or limits.queue_max_bytes):
+    discards: dict[int, tuple[int, int, int]] = {}
+    if not limits.refuse_when_full and (limits.queue_messages_max or limits.queue_bytes_max):
         for subscription in _near_caps(limits, topic, len(sizes), size):
-            taken = _room(limits, topic, subscription, sizes, size)
+            taken = _room(ledger, now, topic, subscription, drafts, sizes)
             if taken < len(sizes):
-                discards.append((subscription.number, first + taken, sum(sizes[taken:])))
-                subscription.counts.drop("capacity", len(sizes) - taken)
+                discards[subscription.number] = subscription.number, first + taken, sum(sizes[taken:])
+                lost = len(sizes) - taken - len(_kept_out(subscription, drafts, taken, len(drafts)))
+                subscription.counts.drop("capacity", lost)
+    filtered = _filter(topic, drafts, sizes, discards) if topic.filtered else []
     stored = bool(topic.readers) or ledger.retention_seconds(topic) > 0 or topic.number in ledger.state.topic_snapshots
     messages = _messages(topic, at, drafts, sizes) if stored else []
     if not stored and topic.head < topic.tail:
         ledger.emit(Forgotten(topic.number, topic.tail, topic.position))
-    ledger.emit(Published(topic.number, first, len(drafts), size, at, stored, *once, discards))
+    skipped = list(discards.values()) if discards else []
+    ledger.emit(
+        Published(topic.number, first, len(drafts), size, at, stored, *once[:3], skipped, filtered, once.digest)
+    )
     if messages:
         ledger.batches.append(Batch(topic.number, first, messages))
         ledger.cache.append(topic.number, messages)
@@ -128,7 +138,9 @@ def _answered(topic: Topic, once: Once, count: int) -> Appended | None:
         raise FailedPreconditionError(f"Producer {once.producer} is at epoch {known.epoch}; epoch {once.epoch} is over")
     answer = known.answers.get(once.sequence)
     if answer is not None and answer[1] != count:
-        raise InvalidArgumentError(f"Sequence {once.sequence} was taken with {answer[1]} messages, not {count}")
+        raise OtherMessagesError(f"Sequence {once.sequence} was taken with {answer[1]} messages, not {count}")
+    if once.digest and known.digests.get(once.sequence, once.digest) != once.digest:
+        raise OtherMessagesError(f"Sequence {once.sequence} was taken with other messages")
     return Appended(topic.first_id, *answer) if answer is not None else None
 
 
@@ -137,6 +149,35 @@ def forget_producer(ledger: Ledger, topic_name: str, producer: str) -> None:
     topic = ledger.state.topic(topic_name)
     if producer in topic.producers:
         ledger.emit(ProducersForgotten(topic.number, [producer]))
+
+
+# ---------------------------------------------------------------------- filters
+
+
+def _filter(
+    topic: Topic, drafts: Sequence[Draft], sizes: Sequence[int], discards: Mapping[int, tuple[int, int, int]]
+) -> list[tuple[int, int, int]]:
+    """Compare new messages with the filters of subscriptions that have been compared with all earlier ones.
+
+    The others, and those beyond FILTERS_AT_ONCE, are left to housekeeping, so that the cost of a publish is bounded.
+    """
+    filtered = []
+    for subscription in islice(topic.filtered.values(), FILTERS_AT_ONCE):
+        if subscription.front == topic.tail:
+            discard = discards.get(subscription.number)
+            until = len(drafts) if discard is None else discard[1] - topic.tail
+            kept_out = _kept_out(subscription, drafts, 0, until)
+            filtered.append((subscription.number, len(kept_out), sum(sizes[index] for index in kept_out)))
+            subscription.counts.filtered += len(kept_out)
+    return filtered
+
+
+def _kept_out(subscription: Subscription, drafts: Sequence[Draft], first: int, until: int) -> list[int]:
+    """Return the indexes of drafts that the filter of a subscription does not match."""
+    accepts = subscription.accepts
+    if accepts is None:
+        return []
+    return [index for index in range(first, until) if not accepts(drafts[index].attributes)]
 
 
 # ---------------------------------------------------------------------- caps on the backlog (BR-022)
@@ -149,25 +190,40 @@ def _near_caps(limits: Limits, topic: Topic, count: int, size: int) -> Iterable[
     a publish costs the same however many read: no backlog grows faster than the log.
     """
     if topic.tail + count > topic.roomy_until or topic.position + size > topic.roomy_position:
-        half = (limits.queue_max_messages or MAX_OFFSET) // 2
-        half_bytes = (limits.queue_max_bytes or MAX_OFFSET) // 2
+        half = (limits.queue_messages_max or MAX_OFFSET) // 2
+        half_bytes = (limits.queue_bytes_max or MAX_OFFSET) // 2
         settled, settled_bytes = topic.tail - half, topic.position - half_bytes
-        near = [r for r in topic.readers.values() if r.settled < settled or r.settled_bytes < settled_bytes]
+        near = [
+            reader
+            for reader in topic.readers.values()
+            if reader.settled + reader.ahead < settled or reader.settled_bytes + reader.ahead_bytes < settled_bytes
+        ]
         topic.note_room(near, topic.tail + half, topic.position + half_bytes)
         if count > half or size > half_bytes:
             return topic.readers.values()
     return topic.near_caps
 
 
-def _room(limits: Limits, topic: Topic, subscription: Subscription, sizes: Sequence[int], size: int) -> int:
-    """How many of the messages a subscription takes before its cap."""
-    max_messages = limits.queue_max_messages or MAX_OFFSET
-    max_bytes = limits.queue_max_bytes or MAX_OFFSET
-    count, used = topic.tail - subscription.settled, topic.position - subscription.settled_bytes
-    if count + len(sizes) <= max_messages and used + size <= max_bytes:
+def _room(
+    ledger: Ledger, now: int, topic: Topic, subscription: Subscription, drafts: Sequence[Draft], sizes: Sequence[int]
+) -> int:
+    """Return how many of the messages a subscription takes before its cap. Messages that its filter keeps out take
+    no room. A subscription whose filter is behind the log takes all: what it has to deliver is not known."""
+    accepts = subscription.accepts
+    if accepts is not None and subscription.front < topic.tail:
+        compare_filter(ledger, now, topic, subscription, FILTER_SLICE)
+        if subscription.front < topic.tail:
+            return len(sizes)
+    max_messages = ledger.limits.queue_messages_max or MAX_OFFSET
+    max_bytes = ledger.limits.queue_bytes_max or MAX_OFFSET
+    count, used = subscription.unacked(topic)
+    if count + len(sizes) <= max_messages and used + sum(sizes) <= max_bytes:
         return len(sizes)
-    for taken, each in enumerate(sizes):
-        if count + taken >= max_messages or used >= max_bytes:
-            return taken
-        used += each
+    for index, (draft, size) in enumerate(zip(drafts, sizes, strict=True)):
+        if accepts is not None and not accepts(draft.attributes):
+            continue
+        if count >= max_messages or used >= max_bytes:
+            return index
+        count += 1
+        used += size
     return len(sizes)

@@ -1,4 +1,9 @@
-"""Receipts: deliveries are acked, handed back, extended or renewed. An old receipt is an answer, not an error."""
+"""Receipts: deliveries are acked, handed back, extended or renewed. An old receipt is an answer, not an error.
+
+The caller says whether its receipts are strict. A strict receipt is good until its deadline. Any other is good until
+the message is delivered again, or until its lease has ended where messages are delivered in order. With exactly-once
+delivery all receipts are strict.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,15 @@ from penstock.broker.leases import NO_RECEIPT, Entry, deadline_of
 from penstock.broker.ledger import Ledger
 from penstock.broker.log import Need
 from penstock.broker.names import parse_receipt, publisher_stamp, receipt
+from penstock.broker.ranges import is_inside
 from penstock.broker.returning import give_back, put_back
 from penstock.broker.subscription import Subscription
 from penstock.errors import InvalidArgumentError
 
 
-def ack(ledger: Ledger, now: int, receipts: Iterable[str], lapsed: bool = False) -> Settled:
+def ack(ledger: Ledger, now: int, receipts: Iterable[str], lapsed: bool = False, *, strict: bool = True) -> Settled:
     """Messages are done with. `lapsed`: as for `extend`."""
-    good, settled = _sort(ledger, now, receipts, lapsed)
+    good, settled = _sort(ledger, now, receipts, strict, lapsed)
     if settled.need is not None:
         return settled
     for number, offsets in good.items():
@@ -38,7 +44,7 @@ def ack_delivered(ledger: Ledger, now: int, number: int, places: Iterable[tuple[
     good: dict[int, None] = {}
     for place in places:
         entry = entries.get(place[0])
-        if entry is not None and _is_good(subscription, entry, place[1], now):
+        if entry is not None and _is_good(subscription, entry, place[1], now, strict=False):
             good[place[0]] = None
     if good:
         ledger.emit(Acked(number, now, list(good)))
@@ -47,13 +53,19 @@ def ack_delivered(ledger: Ledger, now: int, number: int, places: Iterable[tuple[
 
 
 def nack(
-    ledger: Ledger, now: int, receipts: Iterable[str], delay_seconds: float | None = None, unseen: bool = False
+    ledger: Ledger,
+    now: int,
+    receipts: Iterable[str],
+    delay_seconds: float | None = None,
+    unseen: bool = False,
+    *,
+    strict: bool = True,
 ) -> Settled:
     """Hand messages back, to be delivered again after the retry backoff or the given delay.
 
     `unseen`: they only waited on the way to a program. They are ready at once, and the attempt does not count.
     """
-    good, settled = _sort(ledger, now, receipts)
+    good, settled = _sort(ledger, now, receipts, strict)
     if settled.need is not None:
         return settled
     pending, need = settled.pending, settled.need
@@ -70,7 +82,15 @@ def nack(
     return settled._replace(pending=pending, need=need)
 
 
-def extend(ledger: Ledger, now: int, receipts: Iterable[str], seconds: float, lapsed: bool = False) -> Settled:
+def extend(
+    ledger: Ledger,
+    now: int,
+    receipts: Iterable[str],
+    seconds: float,
+    lapsed: bool = False,
+    *,
+    strict: bool = True,
+) -> Settled:
     """Let leases end `seconds` from now; 0 hands the messages back.
 
     `lapsed`: also leases whose end has passed unnoticed, for a holder that works on the messages all the time and
@@ -79,8 +99,8 @@ def extend(ledger: Ledger, now: int, receipts: Iterable[str], seconds: float, la
     if seconds < 0:
         raise InvalidArgumentError("A lease cannot be extended by a negative time")
     if seconds == 0:
-        return nack(ledger, now, receipts)
-    good, settled = _sort(ledger, now, receipts, lapsed)
+        return nack(ledger, now, receipts, strict=strict)
+    good, settled = _sort(ledger, now, receipts, strict, lapsed)
     if settled.need is not None:
         return settled
     deadline = deadline_of(now, seconds)
@@ -90,13 +110,15 @@ def extend(ledger: Ledger, now: int, receipts: Iterable[str], seconds: float, la
 
 
 def examine(ledger: Ledger, now: int, receipts: Iterable[str]) -> Settled:
-    """Which receipts are not good, without acting on the others. For subscriptions whose receipts are strict."""
-    return _sort(ledger, now, receipts)[1]
+    """Return which receipts are not good if they are strict, without acting on the others."""
+    return _sort(ledger, now, receipts, strict=True)[1]
 
 
-def renew(ledger: Ledger, now: int, text: str, seconds: float, data: bytes | None = None) -> Renewed:
+def renew(
+    ledger: Ledger, now: int, text: str, seconds: float, data: bytes | None = None, *, strict: bool = True
+) -> Renewed:
     """Exchange a receipt for a new one with a new deadline, and the body for another if one is given."""
-    good, settled = _sort(ledger, now, [text])
+    good, settled = _sort(ledger, now, [text], strict)
     if settled.need is not None or not good:
         return Renewed("", 0, settled.need)
     number, offsets = next(iter(good.items()))
@@ -114,7 +136,7 @@ def publisher_receipt(ledger: Ledger, number: int, offset: int) -> str:
 
 
 def _sort(
-    ledger: Ledger, now: int, receipts: Iterable[str], lapsed: bool = False
+    ledger: Ledger, now: int, receipts: Iterable[str], strict: bool, lapsed: bool = False
 ) -> tuple[dict[int, dict[int, None]], Settled]:
     """Good receipts by subscription and offset, and the others."""
     good: dict[int, dict[int, None]] = {}
@@ -130,13 +152,13 @@ def _sort(
         entry = subscription.outstanding.get(offset) if subscription is not None else None
         if entry is None or not entry.stamp:  # never delivered: only its publisher has a receipt
             stamp = 0 if stamp == publisher_stamp(ledger.state.secret, number, offset) else NO_RECEIPT
-        if entry is None and stamp == 0 and subscription is not None:
+        if entry is None and stamp == 0 and subscription is not None and not strict:
             need = _adopt(ledger, subscription, now, offset)
             if need is not None:
                 return {}, Settled([], [], asked, need)
             entry = subscription.outstanding.get(offset)
         offsets = good.setdefault(number, {}) if entry is not None else {}
-        if entry is None or offset in offsets or not _is_good(subscription, entry, stamp, now, lapsed):
+        if entry is None or offset in offsets or not _is_good(subscription, entry, stamp, now, strict, lapsed):
             settled.stale.append(text)
         else:
             offsets[offset] = None
@@ -147,9 +169,9 @@ def _adopt(ledger: Ledger, subscription: Subscription, now: int, offset: int) ->
     """Give an entry to a message that its publisher named by receipt before the cursor came to it, if it may."""
     topic = ledger.state.read_topic(subscription)
     options = subscription.options
-    if topic is None or options.strict_receipts or options.exactly_once or options.ordering:
+    if topic is None or options.exactly_once or options.ordering:
         return None
-    if not max(subscription.cursor, topic.head) <= offset < topic.tail or subscription.skips_over(offset):
+    if not max(subscription.cursor, topic.head) <= offset < topic.tail or is_inside(subscription.skips, offset):
         return None
     message = ledger.look_up(topic, offset)
     if isinstance(message, Need):
@@ -160,10 +182,12 @@ def _adopt(ledger: Ledger, subscription: Subscription, now: int, offset: int) ->
     return None
 
 
-def _is_good(subscription: Subscription | None, entry: Entry, stamp: int, now: int, lapsed: bool = False) -> bool:
+def _is_good(
+    subscription: Subscription | None, entry: Entry, stamp: int, now: int, strict: bool, lapsed: bool = False
+) -> bool:
     """Whether a receipt is still good for an outstanding message."""
     if subscription is None or entry.stamp != stamp or 0 < entry.expires_at <= now:
         return False
-    if subscription.options.strict_receipts or subscription.options.exactly_once:
+    if strict or subscription.options.exactly_once:
         return entry.leased and (lapsed or entry.due > now) and stamp > 0
     return entry.leased or not subscription.options.ordering

@@ -24,7 +24,7 @@ SNAPSHOT_MINIMUM_SECONDS = 3600  # one that would live less is refused
 
 
 class Place(NamedTuple):
-    """Where a subscription stands, as far as acks go."""
+    """The ack state of a subscription."""
 
     cursor: int
     settled: int
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class SeekPreview(NamedTuple):
-    """What a seek would change, in messages."""
+    """The changes of a seek, in messages."""
 
     backlog_before: int
     backlog_after: int
@@ -102,7 +102,7 @@ def seek_retained(
 
 
 def preview_seek(ledger: Ledger, name: str, *, offset: int = 0, snapshot: str = "") -> SeekPreview:
-    """What a seek to an offset, or to a snapshot, would change."""
+    """Return the changes of a seek to an offset, or to a snapshot."""
     subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
     now = _unacked(topic, _place(subscription))
@@ -241,7 +241,7 @@ def _total(ranges: Sequence[tuple[int, int]]) -> int:
 
 
 def _overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> int:
-    """How many offsets are in both; each is ascending."""
+    """Return the number of common offsets of two ascending lists."""
     total = at = 0
     for first, until in one:
         while at < len(other) and other[at][1] <= first:

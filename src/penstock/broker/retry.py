@@ -1,4 +1,4 @@
-"""When a message that failed comes back, and what is said of it when it does not."""
+"""Retry backoff, and the attributes of dead letters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STUCK_MINIMUM_SECONDS, STUCK_MAXIMUM_SECONDS = 1, 60
 
 
 class Source(NamedTuple):
-    """Where a dead letter comes from."""
+    """The source of a dead letter."""
 
     subscription: str
     topic: str
@@ -47,13 +47,13 @@ SOURCE_PUBLISH_TIME = "dead_letter_source_publish_time_ns"
 
 
 def original_publish_time(attributes: Mapping[str, str], publish_time: int) -> int:
-    """When a message was published, or, if it is a dead letter, the one that failed."""
+    """Return the publish time of a message. For a dead letter, return that of the message that failed."""
     text = attributes.get(SOURCE_PUBLISH_TIME, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else publish_time
 
 
 def source_attributes(source: Source) -> dict[str, str]:
-    """What a dead letter says of its source, unless a door hands in its own words for it."""
+    """Return the attributes by which a dead letter names its source, unless a door provides its own."""
     return {
         "dead_letter_source_subscription": source.subscription,
         "dead_letter_source_topic": source.topic,

@@ -1,4 +1,4 @@
-"""Which messages a subscription gives out next: the decision behind pull and peek.
+"""Selection of the next messages of a subscription, for pull and peek.
 
 Selecting changes no state. It takes candidates out of the ready heaps (an index) and notes them, so that the caller
 can put back what it does not deliver; everything else goes into the plan, from which the caller makes facts. Messages
@@ -20,7 +20,7 @@ from penstock.broker.topic import Topic
 
 @dataclass(slots=True, eq=False)
 class Room:
-    """How much may still be selected."""
+    """The number of messages and bytes that may still be selected."""
 
     messages: int
     bytes: int  # stop before passing it, unless it is the first message; 0: no limit
@@ -29,7 +29,7 @@ class Room:
 
 
 class Plan:
-    """What was found, in the order of delivery, and what the cursor passed on the way."""
+    """The selected messages in the order of delivery, and the messages that the cursor passed."""
 
     def __init__(self, cursor: int) -> None:
         self.messages: list[Message] = []
@@ -38,6 +38,8 @@ class Plan:
         self.passed = 0  # messages settled without a delivery
         self.passed_bytes = 0
         self.filtered = 0
+        self.ahead = 0  # of the filtered messages, those that were counted as acked before
+        self.ahead_bytes = 0
         self.held: list[Message] = []
         self.delayed: list[Message] = []
         self.expired: list[Message] = []  # outlived their time: outstanding ones, or from the log if they are moved
@@ -232,15 +234,18 @@ class Selection:
                 plan.until += 1
 
     def _scan(self, room: Room) -> None:
-        plan, tail = self.plan, self.topic.tail
+        plan, tail, accepts = self.plan, self.topic.tail, self.subscription.accepts
         for _ in range(room.scan):
             for first, until in self.subscription.skips:
                 if first > plan.until:
                     break
                 plan.until = max(plan.until, until)
-            if plan.until >= tail or len(plan.messages) >= room.messages:
+            full = len(plan.messages) >= room.messages
+            if plan.until >= tail or (full and (accepts is None or self.pinned is not None)):
                 return
             message = self._find(plan.until)
+            if full and (message is None or accepts is None or accepts(message.attributes)):
+                return  # the cursor stands at a message that matches, so that the age of the backlog is true
             if message is None:
                 plan.cut = True
                 if self.pinned is not None or plan.until == self.subscription.cursor:
@@ -257,6 +262,9 @@ class Selection:
         if subscription.accepts is not None and not subscription.accepts(message.attributes):
             plan.filtered += 1
             plan.settle(message)
+            if message.offset < subscription.compared:
+                plan.ahead += 1
+                plan.ahead_bytes += message.size
             if self.pinned is not None:
                 self.pinned[self.topic.number, message.offset] = message._replace(data=b"")
         elif 0 < message.expires_at <= self.now:

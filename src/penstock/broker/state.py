@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.broker import facts as f
 from penstock.broker.dump import SnapshotDump, StateDump
+from penstock.broker.name_index import NameIndex
 from penstock.broker.names import first_id
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
@@ -28,6 +29,8 @@ class State:
         self.snapshots: dict[str, SnapshotDump] = {}
         self.topic_snapshots: dict[int, dict[str, None]] = {}  # topic -> names of its snapshots; derived
         self.documents: dict[str, dict[str, bytes]] = {}
+        self.topic_index = NameIndex(self.topic_names)
+        self.subscription_index = NameIndex(self.subscription_names)
 
     def apply(self, fact: f.Fact) -> None:
         APPLY[type(fact)](self, fact)
@@ -70,14 +73,23 @@ class State:
     def delete_topic(self, fact: f.TopicDeleted) -> None:
         topic = self.topics.pop(fact.topic)
         del self.topic_names[topic.name]
+        self.topic_index.note(topic.name)
 
     def create_subscription(self, fact: f.SubscriptionCreated) -> None:
         self._add_subscription(Subscription(fact))
         self.next_number = max(self.next_number, fact.subscription + 1)
 
+    def change_subscription(self, fact: f.SubscriptionChanged) -> None:
+        subscription = self.subscriptions[fact.subscription]
+        subscription.change(fact)
+        topic = self.read_topic(subscription)
+        if topic is not None:
+            topic.add_reader(subscription)
+
     def delete_subscription(self, fact: f.SubscriptionDeleted) -> None:
         subscription = self.subscriptions.pop(fact.subscription)
         del self.subscription_names[subscription.name]
+        self.subscription_index.note(subscription.name)
         self._unread(subscription)
 
     def detach(self, fact: f.Detached) -> None:
@@ -122,6 +134,7 @@ class State:
     def _add_topic(self, topic: Topic) -> None:
         self.topics[topic.number] = topic
         self.topic_names[topic.name] = topic
+        self.topic_index.note(topic.name)
         self._identify(topic)
 
     def _identify(self, topic: Topic) -> None:
@@ -130,16 +143,15 @@ class State:
     def _add_subscription(self, subscription: Subscription) -> None:
         self.subscriptions[subscription.number] = subscription
         self.subscription_names[subscription.name] = subscription
+        self.subscription_index.note(subscription.name)
         topic = self.read_topic(subscription)
         if topic is not None:
-            topic.readers[subscription.number] = subscription
-            topic.note_room([], 0, 0)
+            topic.add_reader(subscription)
 
     def _unread(self, subscription: Subscription) -> None:
         topic = self.read_topic(subscription)
         if topic is not None:
-            topic.readers.pop(subscription.number, None)
-            topic.note_room([], 0, 0)
+            topic.remove_reader(subscription.number)
 
     # ------------------------------------------------------------------ dump and load
 
@@ -185,7 +197,7 @@ APPLY: dict[type[f.Fact], Callable[[State, Any], None]] = {
     f.Forgotten: _on_topic(Topic.forget),
     f.ProducersForgotten: _on_topic(Topic.forget_producers),
     f.SubscriptionCreated: State.create_subscription,
-    f.SubscriptionChanged: _on_subscription(Subscription.change),
+    f.SubscriptionChanged: State.change_subscription,
     f.SubscriptionDeleted: State.delete_subscription,
     f.Detached: State.detach,
     f.Touched: State.touch,
@@ -206,4 +218,5 @@ APPLY: dict[type[f.Fact], Callable[[State, Any], None]] = {
     f.DocumentPut: State.put_document,
     f.DocumentRemoved: State.remove_document,
     f.StoreNamed: State.name_store,
+    f.Compared: _on_subscription(Subscription.compare),
 }

@@ -7,36 +7,26 @@ commands take from the heaps what they deliver and put back what they do not.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 from penstock.broker import facts as f
+from penstock.broker.counts import SubscriptionCounts
 from penstock.broker.dump import EntryDump, SubscriptionDump
 from penstock.broker.filters import compile_filter
 from penstock.broker.leases import NO_RECEIPT, Entry, Timer, Timers
 from penstock.broker.lifecycle import Stage
 from penstock.broker.model import FOREVER, SECOND, Message, SubscriptionOptions
-from penstock.broker.names import MAX_OFFSET
 from penstock.broker.ordering import Lane
+from penstock.broker.ranges import add_range, is_inside
+
+if TYPE_CHECKING:
+    from penstock.broker.topic import Topic
 
 
-@dataclass(slots=True)
-class SubscriptionCounts:
-    """What happened since the start of the process; not part of the state."""
-
-    delivered: int = 0
-    acked: int = 0
-    returned: int = 0
-    dead_lettered: int = 0
-    dead_letter_failures: int = 0  # returns of messages whose dead letter topic was not there
-    dead_letters_unread: int = 0  # of the dead letters, those whose topic had no subscription
-    filtered: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)  # by reason: expired, retention, capacity
-
-    def drop(self, reason: str, count: int) -> None:
-        self.dropped[reason] = self.dropped.get(reason, 0) + count
+# The fields of a dump that a subscription takes over as they are.
+_LOADED = ("used_at", "detached", "cursor", "stamp", "settled", "settled_bytes", "compared", "ahead", "ahead_bytes")
 
 
 class Subscription:
@@ -58,6 +48,10 @@ class Subscription:
         self._configure(created.options)
 
     def _clear(self) -> None:
+        # The filter was compared with all messages below this offset, even where that is above the cursor.
+        self.compared = 0
+        self.ahead = 0  # messages from the cursor to `compared` that the filter keeps out; they count as acked
+        self.ahead_bytes = 0
         self.skips: list[tuple[int, int]] = []  # ranges at or above the cursor that count as acked, ascending
         self.outstanding: dict[int, Entry] = {}
         self.in_flight = 0
@@ -69,6 +63,11 @@ class Subscription:
         self.lanes: dict[str, Lane] = {}
         self.lows: list[int] = []  # heap over the outstanding offsets; may hold stale ones
 
+    @property
+    def front(self) -> int:
+        """The first offset that neither the cursor nor the filter has reached."""
+        return max(self.compared, self.cursor)
+
     def _configure(self, options: SubscriptionOptions) -> None:
         self.options = options
         self.accepts = compile_filter(options.filter) if options.filter else None
@@ -76,6 +75,8 @@ class Subscription:
     # ------------------------------------------------------------------ facts
 
     def change(self, fact: f.SubscriptionChanged) -> None:
+        if fact.options.filter != self.options.filter:
+            self.compared = self.ahead = self.ahead_bytes = 0
         self._configure(fact.options)
 
     def detach(self) -> None:
@@ -139,7 +140,26 @@ class Subscription:
         self.cursor = max(self.cursor, fact.until)
         self.settled += fact.total
         self.settled_bytes += fact.size
+        self.ahead -= fact.ahead
+        self.ahead_bytes -= fact.ahead_bytes
         self._drop_passed_skips()
+
+    def compare(self, fact: f.Compared) -> None:
+        self.compared = fact.until
+        self.ahead += fact.total
+        self.ahead_bytes += fact.size
+
+    def keep_out(self, published: f.Published, total: int, size: int) -> None:
+        """The filter was compared with messages just published, and `total` of them do not match."""
+        until = published.first + published.total
+        if self.cursor == published.first and total == published.total:
+            self.cursor = until
+            self.settled += total
+            self.settled_bytes += size
+        else:
+            self.compared = until
+            self.ahead += total
+            self.ahead_bytes += size
 
     def hold(self, fact: f.Held) -> None:
         for offset, size, key in zip(fact.offsets, fact.sizes, fact.keys, strict=True):
@@ -159,7 +179,7 @@ class Subscription:
 
     def adopt(self, fact: f.Adopted) -> None:
         self._add(fact.offset, Entry(False, 0, 0, fact.due, fact.size, "", fact.expires_at, None, None))
-        self._add_skip(fact.offset, fact.offset + 1)
+        add_range(self.skips, fact.offset, fact.offset + 1)
         self._queue(fact.offset, fact.at)
 
     def ack(self, fact: f.Acked) -> None:
@@ -249,7 +269,7 @@ class Subscription:
 
     def skip(self, first: int, until: int, size: int) -> None:
         """Messages just published that this subscription does not take."""
-        self._add_skip(first, until)
+        add_range(self.skips, first, until)
         self.settled += until - first
         self.settled_bytes += size
 
@@ -258,12 +278,6 @@ class Subscription:
     def _add(self, offset: int, entry: Entry) -> None:
         self.outstanding[offset] = entry
         heappush(self.lows, offset)
-
-    def _add_skip(self, first: int, until: int) -> None:
-        if self.skips and self.skips[-1][1] == first:
-            self.skips[-1] = (self.skips[-1][0], until)
-        else:
-            insort(self.skips, (first, until))
 
     def _drop_passed_skips(self) -> None:
         while self.skips and self.skips[0][1] <= self.cursor:
@@ -307,19 +321,19 @@ class Subscription:
         lowest = min(self.lows[0], beyond) if self.lows else beyond
         return min([lowest, *(lane.held[0] for lane in self.lanes.values() if lane.held)])
 
+    def unacked(self, topic: Topic) -> tuple[int, int]:
+        """Return the number of unacked messages of a topic, and their bytes."""
+        messages = topic.tail - self.settled - self.ahead
+        return messages, topic.position - self.settled_bytes - self.ahead_bytes
+
     def stage(self, offset: int) -> Stage:
-        """Where in its life a message of the topic is."""
+        """Return the stage of a message of the topic."""
         entry = self.outstanding.get(offset)
         if entry is not None:
             return Stage.LEASED if entry.leased else Stage.WAITING
         if any(offset in lane.held for lane in self.lanes.values()):
             return Stage.HELD
-        return Stage.SETTLED if offset < self.cursor or self.skips_over(offset) else Stage.UNREAD
-
-    def skips_over(self, offset: int) -> bool:
-        """Whether a skip holds an offset. There may be many skips: acks by a publisher's receipt make them."""
-        place = bisect_right(self.skips, (offset, MAX_OFFSET)) - 1
-        return place >= 0 and offset < self.skips[place][1]
+        return Stage.SETTLED if offset < self.cursor or is_inside(self.skips, offset) else Stage.UNREAD
 
     def is_unused(self, now: int) -> bool:
         """Whether it was not used for its time to live."""
@@ -327,7 +341,7 @@ class Subscription:
         return bool(ttl) and now - self.used_at >= ttl * SECOND
 
     def note_holder(self, holder: str, messages: Iterable[Message]) -> None:
-        """Who just got messages; by ordering key, derived."""
+        """Record the holder of messages by ordering key. Derived state."""
         for key in {message.ordering_key for message in messages} & self.lanes.keys():
             self.lanes[key].holder = holder
 
@@ -346,7 +360,7 @@ class Subscription:
         d = dump
         created = f.SubscriptionCreated(d.number, d.name, d.topic, d.topic_name, d.start, 0, d.created_at, d.options)
         subscription = cls(created)
-        for name in ("used_at", "detached", "cursor", "stamp", "settled", "settled_bytes"):
+        for name in _LOADED:
             setattr(subscription, name, getattr(dump, name))
         subscription.skips = [(first, until) for first, until in dump.skips]
         for entry in dump.outstanding:

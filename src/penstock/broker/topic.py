@@ -6,9 +6,9 @@ are no state: no dump has them, and commands may write them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.broker.counts import TopicCounts
 from penstock.broker.dump import TopicDump
 from penstock.broker.facts import Forgotten, ProducersForgotten, Published, TopicChanged, TopicCreated
 from penstock.broker.model import Producer
@@ -16,15 +16,6 @@ from penstock.broker.names import log_key
 
 if TYPE_CHECKING:
     from penstock.broker.subscription import Subscription
-
-
-@dataclass(slots=True)
-class TopicCounts:
-    """What happened since the start of the process; not part of the state."""
-
-    published: int = 0
-    unread: int = 0  # published when nothing needed them
-    bytes: int = 0
 
 
 class Topic:
@@ -42,6 +33,7 @@ class Topic:
         self.last_publish_at = 0
         self.producers: dict[str, Producer] = {}
         self.readers: dict[int, Subscription] = {}  # attached subscriptions; derived
+        self.filtered: dict[int, Subscription] = {}  # the readers that have a filter; derived
         self.near_caps: list[Subscription] = []  # readers with less room than half a cap, when last looked; derived
         self.roomy_until = self.roomy_position = 0  # until the log is so long, the others have room; derived
         self.counts = TopicCounts()
@@ -67,12 +59,31 @@ class Topic:
             known = self.producers.get(fact.producer)
             answers = known.answers if known and known.epoch == fact.epoch else {}
             answers[fact.sequence] = (fact.first, fact.total)
-            self.producers[fact.producer] = Producer(fact.epoch, fact.at, answers)
+            digests = known.digests if known and known.epoch == fact.epoch else {}
+            if fact.digest:
+                digests = digests or {}  # the default of the record is shared
+                digests[fact.sequence] = fact.digest
+            self.producers[fact.producer] = Producer(fact.epoch, fact.at, answers, digests)
         for number, first, size in fact.discards:
             self.readers[number].skip(first, self.tail, size)
+        for number, total, size in fact.filtered:
+            self.readers[number].keep_out(fact, total, size)
+
+    def add_reader(self, subscription: Subscription) -> None:
+        """Add a reader, or note the changed options of one that is here."""
+        self.readers[subscription.number] = subscription
+        self.filtered.pop(subscription.number, None)
+        if subscription.accepts is not None:
+            self.filtered[subscription.number] = subscription
+        self.note_room([], 0, 0)
+
+    def remove_reader(self, number: int) -> None:
+        self.readers.pop(number, None)
+        self.filtered.pop(number, None)
+        self.note_room([], 0, 0)
 
     def note_room(self, near_caps: list[Subscription], until: int, position: int) -> None:
-        """Who is to be looked at before a publish, and for how long that is all of them; 0 and 0: look again."""
+        """Record the subscriptions near their caps, and the tail and position up to which no other is. 0: unknown."""
         self.near_caps, self.roomy_until, self.roomy_position = near_caps, until, position
 
     def forget(self, fact: Forgotten) -> None:
@@ -85,7 +96,9 @@ class Topic:
     def dump(self) -> TopicDump:
         fields = {name: getattr(self, name) for name in TopicDump._fields}
         producers = sorted(self.producers.items())  # copied, as a dump must not change after it was made
-        fields["producers"] = {name: each._replace(answers=dict(each.answers)) for name, each in producers}
+        fields["producers"] = {
+            name: each._replace(answers=dict(each.answers), digests=dict(each.digests)) for name, each in producers
+        }
         return TopicDump(**fields)
 
     @classmethod

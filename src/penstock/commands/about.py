@@ -1,15 +1,16 @@
-"""`penstock info` and `penstock settings`: what runs there, and how it is set."""
+"""`penstock info` and `penstock settings`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.output import Column, moment, size
+from penstock.commands.help import command
+from penstock.commands.output import Column, moment, plain, size
+from penstock.commands.parameters import argument
 from penstock.commands.session import Session, on_server
 from penstock.errors import NotFoundError
-from penstock.logs import escape_controls
 
 FIELDS = [
     Column("version", "version"),
@@ -19,22 +20,23 @@ FIELDS = [
     Column("default project", "default_project"),
     Column("memory", "memory_bytes", size),
     Column("store", "journal.bytes", size),
-    Column("log of the store", "journal.wal_bytes", size),
+    Column("write-ahead log", "journal.wal_bytes", size),
     Column("free space", "journal.free_bytes", size),
 ]
 SETTINGS = [Column("SETTING", "name"), Column("VALUE", "value"), Column("DEFAULT", "default"), Column("", "help")]
 
 
+@command()
 @on_server
 def info(session: Session) -> None:
-    """Show what runs: version, doors, store, durability.
+    """Show the server's version, addresses, store and durability.
 
-    In a pipe a door is a line of its own: door, its name, address, state, and whether it asks callers who they are.
+    In a pipe each protocol is a line: door, its name, address, state, and true if clients must authenticate.
     """
     server = session.client.get("/server")
     if session.output.json:
         return session.output.line(server)
-    session.output.record({name: value for name, value in server.items() if name in _SHOWN}, FIELDS)
+    session.output.record({name: server[name] for name in _SHOWN}, FIELDS)
     for door in server["doors"]:
         _print_door(session, door)
 
@@ -44,27 +46,24 @@ _SHOWN = {column.key.partition(".")[0] for column in FIELDS}
 
 def _print_door(session: Session, door: dict[str, Any]) -> None:
     if not session.output.terminal:
-        print("\t".join(["door", door["name"], door["address"] or "", door["state"], str(door["guarded"]).lower()]))
+        print("\t".join(map(plain, ["door", door["name"], door["address"], door["state"], door["guarded"]])))
         return
-    guard = "asks callers who they are" if door["guarded"] else "open to all who reach it"
-    state = f"{door['address']}, {guard}" if door["address"] else f"{door['state']} {door['note']}".strip()
-    title = f"{door['name']} door"
-    print(f"{session.output.style(f'{title:<20}', 'bold')} {escape_controls(state)}")
+    access = "authentication required" if door["guarded"] else "no authentication"
+    state = f"{door['address']}, {access}" if door["address"] else f"{door['state']} {door['note']}".strip()
+    session.output.titled(door["name"], state)
 
 
+@command()
 @on_server
-def settings(
-    session: Session,
-    name: Annotated[str | None, typer.Argument(metavar="SETTING", help="Only this one.")] = None,
-    *,
-    changed: Annotated[bool, typer.Option("--changed", help="Only those that are not at their default.")] = False,
-) -> None:
-    """Show every setting as it is in force; secrets are hidden.
+@argument("name", metavar="SETTING", required=False, help="Show only this setting.")
+@click.option("--changed", is_flag=True, help="Show only settings that differ from their default.")
+def settings(session: Session, name: str | None, *, changed: bool) -> None:
+    """Show the server's settings. Secrets are hidden.
 
-    In a pipe: name, value, default, help.
+    Fields in a pipe: name, value, default, description.
     """
     rows = session.client.get("/settings")["settings"]
-    found = [each for each in rows if name in (None, each["name"]) and (each["changed"] or not changed)]
-    if name is not None and not found and not changed:
-        raise NotFoundError(f"There is no setting {name}")
-    session.table(found, SETTINGS, "Every setting is at its default.")
+    chosen = [row for row in rows if name in (None, row["name"]) and (row["changed"] or not changed)]
+    if name is not None and not chosen and not changed:
+        raise NotFoundError(f"Unknown setting: {name}")
+    session.table(chosen, SETTINGS, "All settings have their default values.")

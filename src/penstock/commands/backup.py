@@ -1,59 +1,73 @@
-"""`penstock backup` and `penstock restore`: the whole store into a folder, and a store of that again."""
+"""`penstock backup` and `penstock restore`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
+from penstock.commands.help import command
 from penstock.commands.output import Output, count, size
+from penstock.commands.parameters import argument
 from penstock.commands.progress import Progress
-from penstock.commands.session import JsonOption, Session, on_server
+from penstock.commands.session import Session, json_option, on_server
 from penstock.errors import FailedPreconditionError, UnavailableError
 
 if TYPE_CHECKING:
     from penstock.journal.port import BackupProgress
 
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Of the backup: new, empty, or with an earlier one.")]
-Source = Annotated[str, typer.Argument(metavar="FOLDER", help="With the backup.")]
-Store = Annotated[str | None, typer.Option(metavar="DIR", help="A store that no server has open, instead of a server.")]
-Target = Annotated[str, typer.Option(metavar="DIR", help="Folder of the new store: new, or empty.")]
-KeepIdentity = Annotated[
-    bool,
-    typer.Option(
-        "--keep-identity", help="Keep the ids of messages: for a move, when nothing was written after the backup."
-    ),
-]
+folder_argument = argument(
+    "folder", metavar="FOLDER", help="Folder for the backup: new, empty, or with an earlier backup of the same store."
+)
+source_argument = argument("folder", metavar="FOLDER", help="Folder with the backup.")
+store_option = click.option(
+    "--data", metavar="DIR", help="Back up the store in this folder, which no server may have open."
+)
+target_option = click.option(
+    "--data", metavar="DIR", required=True, help="Folder for the new store. It must be new or empty."
+)
+keep_identity_option = click.option(
+    "--keep-identity",
+    is_flag=True,
+    help="Keep message ids. Use it to move a store, when nothing was written after the backup.",
+)
 
 TITLES = {"copying": "Copying, MiB", "checking": "Checking, MiB", "writing": "Writing, MiB"}
 
 
+@command()
 @on_server
-def backup(session: Session, folder: Folder, *, data: Store = None) -> None:
-    """Copy the whole store into a folder, while the server runs.
+@folder_argument
+@store_option
+def backup(session: Session, folder: str, *, data: str | None) -> None:
+    """Back up the whole store while the server runs.
 
-    The backup is the store after one of its commits: all that was answered before it began is in it. A folder that
-    holds an earlier backup of the same store is brought up to date, and only what is new is copied. The server writes
-    it, on its own machine; where it has the setting backup_folder, FOLDER is below that one.
+    The backup has everything that was durable before it began. If FOLDER holds an earlier backup of the same
+    store, only new data is copied. The server writes the backup on its own machine. If the setting backup_folder is
+    set, FOLDER is relative to it.
     """
     with _bar() as show:
         made = _of_store(data, folder, show) if data is not None else _of_server(session, folder, show)
-    rest = f", took over {size(made['taken_over_bytes'])}" if made["taken_over_bytes"] else ""
+    rest = f", kept {size(made['taken_over_bytes'])} of the earlier backup" if made["taken_over_bytes"] else ""
     session.output.say(
         f"Backup {made['number']} of {made['time']}: {_contents(made)}; copied {size(made['copied_bytes'])}{rest}.",
         made,
     )
 
 
-def restore(folder: Source, *, data: Target, keep_identity: KeepIdentity = False, as_json: JsonOption = False) -> None:
-    """Make a store of a backup.
+@command()
+@source_argument
+@target_option
+@keep_identity_option
+@json_option
+def restore(folder: str, *, data: str, keep_identity: bool, as_json: bool) -> None:
+    """Create a store from a backup.
 
-    The backup is checked first, all of it; then the store is made in a folder that is new or empty, whole or not at
-    all. It is another store than the old one, which may have gone on after the backup: its messages have new ids, and
-    a Spark query that read the old one begins anew.
+    The whole backup is checked first. The new store is a different store than the old one, which may have gone on
+    after the backup: its messages have new ids, and a Spark query that read the old store starts again.
     """
     from penstock.assembly import restore as restore_store
 
@@ -79,7 +93,7 @@ def _of_server(session: Session, folder: str, show: Callable[[BackupProgress], N
         if "backup" in line:
             return dict(line["backup"])
         show(BackupProgress(**line["progress"]))
-    raise FailedPreconditionError("The server ended the backup before it was done")
+    raise FailedPreconditionError("The server stopped the backup before it was complete")
 
 
 def _contents(made: dict[str, Any]) -> str:
@@ -89,14 +103,14 @@ def _contents(made: dict[str, Any]) -> str:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[BackupProgress], None]]:
-    """One for all steps, each with its title."""
-    with Progress("") as bar:
+    """Show one bar for all steps. In a pipe or a log, print a line every few seconds."""
+    with Progress("", lines=True) as bar:
         yield lambda news: bar.at(news.bytes >> 20, news.total_bytes >> 20, TITLES[news.step])
 
 
 @contextmanager
 def _local() -> Iterator[None]:
-    """What cannot be used here is a failure, and not a server that cannot be reached."""
+    """Report an unavailable store as a failure, because no server is involved."""
     try:
         yield
     except UnavailableError as error:

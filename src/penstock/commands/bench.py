@@ -1,7 +1,7 @@
-"""`penstock bench`: what a server does for clients of the text protocol, measured by such clients.
+"""`penstock bench`: publish and consume through the text protocol, and measure it.
 
-They are the blocking clients of `penstock.text`, one thread each in one process of Python. So the figures are those of
-this client through that door on this machine; the server itself may do more.
+The clients are the blocking clients of `penstock.text`, one thread each in one Python process. The server itself may be
+faster than the figures of these clients.
 """
 
 from __future__ import annotations
@@ -11,26 +11,30 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
+import click
 
-from penstock.commands.exits import WrongUsageError
+from penstock.commands.exit_codes import WrongUsageError
+from penstock.commands.help import command
 from penstock.commands.output import plain
+from penstock.commands.parameters import WholeNumber
 from penstock.commands.progress import Progress
 from penstock.commands.session import Session, on_server, path_of
-from penstock.commands.times import size as read_size
+from penstock.commands.value_parsers import parse_size
 from penstock.errors import FailedPreconditionError, PenstockError, UnavailableError
+from penstock.terminal import tell
 
 WAIT_SECONDS = 30.0
-STOP_SECONDS = 10.0  # for the batches that are on their way when it is broken off
+LOOK_SECONDS = 0.5  # between two checks for a Ctrl-C
+STOP_SECONDS = 10.0  # for batches that were sent when the benchmark is interrupted
 
 
-Note = Callable[[int], bool]  # so many are done; False: it is over, do no more
+Note = Callable[[int], bool]  # called with a number of messages done; False means stop
 
 
 class Measured(NamedTuple):
-    """One part of a run: how many, how long, and the latencies of its steps."""
+    """The result of one part of a run."""
 
     what: str
     messages: int
@@ -54,28 +58,30 @@ def _quantile(ordered: list[float], part: float) -> float | None:
     return round(1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))], 3) if ordered else None
 
 
+@command()
 @on_server
-def bench(
-    session: Session,
-    *,
-    messages: Annotated[int, typer.Option("--messages", "-n", metavar="N", help="In all.", min=1)] = 10_000,
-    size: Annotated[str, typer.Option(metavar="SIZE", help="Of a body.")] = "256",
-    clients: Annotated[int, typer.Option("--clients", "-c", metavar="N", help="Connections.", min=1, max=100)] = 4,
-    batch: Annotated[int, typer.Option(metavar="N", help="Messages a client sends at once.", min=1, max=1000)] = 100,
-    text_address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Of the text door. Default: as the server says.")
-    ] = None,
-) -> None:
-    """Measure publishing and consuming through the text door.
+@click.option(
+    "--messages", "-n", metavar="N", default=10000, type=WholeNumber(min=1), help="Messages to publish and consume."
+)
+@click.option("--size", metavar="SIZE", default="256", help="Size of each body.")
+@click.option("--clients", "-c", metavar="N", default=4, type=WholeNumber(min=1, max=100), help="Client connections.")
+@click.option(
+    "--batch", metavar="N", default=100, type=WholeNumber(min=1, max=1000), help="Messages that a client sends at once."
+)
+@click.option(
+    "--text-address", metavar="HOST:PORT", help="Address of the text protocol. Default: as reported by the server."
+)
+def bench(session: Session, *, messages: int, size: str, clients: int, batch: int, text_address: str | None) -> None:
+    """Measure publishing and consuming through the text protocol.
 
-    A queue is made for it and removed in the end. Published is a message when the server has said that it is durable;
-    consumed when its ack was sent. The latency is that of a batch from sending it to its last answer. The clients are
-    Python threads in one process, so beyond a few of them it is this command that is measured.
+    A temporary queue is created, and deleted at the end. A message counts as published when the server has confirmed
+    that it is durable, and as consumed when its ack was sent. The latency is the time from sending a batch to the last
+    answer. The clients are Python threads in one process: with more than a few, this command is the bottleneck.
     """
-    body = os.urandom(read_size(size, "--size"))
+    body = os.urandom(parse_size(size, "--size"))
     address = text_address or _text_address(session)
     if text_address is None and session.place.project:
-        raise WrongUsageError("The text door knows the default project alone; leave --project away")
+        raise WrongUsageError("The text protocol has only the default project. Leave out --project")
     queue = f"bench-{uuid.uuid4().hex[:12]}"
     session.client.post("/queues", {"name": queue})
     try:
@@ -90,17 +96,17 @@ def bench(
 
 
 def _report(session: Session, rows: list[Measured], size: int, clients: int, batch: int) -> None:
-    shown = [each.row(size) for each in rows]
+    shown = [measured.row(size) for measured in rows]
     if session.output.json or not session.output.terminal:
         for row in shown:
             session.output.line(row) if session.output.json else print("\t".join(map(plain, row.values())))
         return
     durable = session.client.get("/server")["durability"]["sentence"]
-    print(f"Text door, {clients} clients in threads of one process, batches of {batch}, bodies of {size:,} bytes.")
-    print(durable)
+    tell(f"Text protocol, {clients} clients in threads of one process, batches of {batch}, bodies of {size:,} bytes.")
+    tell(durable)
     for row in shown:
         latency = f"   batch p50 {row['p50_ms']} ms, p99 {row['p99_ms']} ms" if row["p50_ms"] is not None else ""
-        print(
+        tell(
             f"{row['what']:<8} {row['per_second']:>12,.0f} messages/s   {row['bytes_per_second'] / 1e6:>8.1f} MB/s"
             f"   {row['messages']:,} in {row['seconds']:.2f} s{latency}"
         )
@@ -110,13 +116,13 @@ def _text_address(session: Session) -> str:
     for door in session.client.get("/server")["doors"]:
         if door["name"] == "text" and door["address"]:
             return str(door["address"])
-    raise FailedPreconditionError("The text door of this server is closed; name one with --text-address")
+    raise FailedPreconditionError("The text protocol of this server is closed. Give an address with --text-address")
 
 
 def _measure(what: str, shares: list[int], work: Callable[[int, Note], list[float]]) -> Measured:
-    """Each share in a thread of its own; the first failure is the failure of all.
+    """Run each share in a thread of its own, and raise the first failure.
 
-    None goes on when this is left: one that still sent would make the queue again after it was deleted.
+    All threads have ended when this returns. A thread that still sent would create the deleted queue again.
     """
     total, latencies, failures = sum(shares), list[float](), list[PenstockError]()
     lock, ended = threading.Lock(), threading.Event()
@@ -137,20 +143,22 @@ def _measure(what: str, shares: list[int], work: Callable[[int, Note], list[floa
             finally:
                 over.set()
 
-        # Threads are not joined: a Ctrl-C during a join makes Python 3.11 take one for ended that goes on.
+        # Threads are not joined: after a Ctrl-C during a join, Python 3.11 takes a running thread for ended.
         ends = list[threading.Event]()
         began = time.monotonic()
         try:
             for share in filter(None, shares):
                 ends.append(threading.Event())
                 threading.Thread(target=run, args=(share, ends[-1]), daemon=True).start()
-            for each in ends:
-                each.wait()
+            for end in ends:
+                # A wait without a timeout misses a Ctrl-C that arrives just before it begins.
+                while not end.wait(LOOK_SECONDS):
+                    pass
         finally:
             ended.set()
             until = time.monotonic() + STOP_SECONDS
-            for each in ends:
-                each.wait(max(0.0, until - time.monotonic()))
+            for end in ends:
+                end.wait(max(0.0, until - time.monotonic()))
         seconds = time.monotonic() - began
     if failures:
         raise failures[0]

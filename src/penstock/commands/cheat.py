@@ -1,27 +1,25 @@
-"""`penstock cheat`: the lines people look for, by topic."""
+"""`penstock cheat`: examples of common commands."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from penstock.commands.help import command
 from penstock.commands.output import Output
+from penstock.commands.parameters import argument
 
 SHEETS = {
     "start": """
-# a server in this folder, or one that forgets everything
+# run a server that stores data in this folder, or only in memory
 penstock serve
 penstock serve --memory
 
-# with topics, subscriptions and messages to begin with; and the file of what is there
+# create topics, subscriptions and messages at the start, and write such a file
 penstock serve --seed shop.toml
 penstock seed --from-server shop.toml
 
-# wait until it answers
+# wait until the server is ready
 penstock health --wait 30
 
-# a name for another server
+# name another server
 penstock context add staging broker.example:8090 --token - --use
 """,
     "publish": """
@@ -105,17 +103,17 @@ source <(penstock completion bash)
 }
 
 
-def cheat(
-    topic: Annotated[str | None, typer.Argument(metavar="SECTION", help="One of them; without it, all.")] = None,
-) -> None:
-    """Show the lines people look for.
+@command()
+@argument("topic", metavar="SECTION", required=False, help="Section to show. Default: all.")
+def cheat(topic: str | None) -> None:
+    """Show examples of common commands.
 
     Sections: start, publish, look, consume, behind, again, dead-letters, files, scripts, shell.
     """
     from penstock.errors import NotFoundError
 
     if topic is not None and topic not in SHEETS:
-        raise NotFoundError(f"There is no section {topic}; there are {', '.join(SHEETS)}")
+        raise NotFoundError(f"Unknown section: {topic}. Sections: {', '.join(SHEETS)}")
     output = Output()
     for name in [topic] if topic else SHEETS:
         print(output.style(f"## {name}", "bold"))

@@ -1,4 +1,4 @@
-"""`penstock completion`: shells complete commands, options, and the names that the server knows."""
+"""`penstock completion`: scripts for shells, and the words that complete a command line."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.exits import WrongUsageError
-from penstock.commands.help import Group, summary
+from penstock.commands.exit_codes import WrongUsageError
+from penstock.commands.help import Group, command, summary
+from penstock.commands.parameters import argument
 from penstock.errors import PenstockError
+from penstock.terminal import safe_text
 
-WAIT_SECONDS = 1.0  # for the server, while somebody waits for an answer to the tabulator key
+WAIT_SECONDS = 1.0  # for the server, after the Tab key
 NAMES_MAX = 200
 
 BASH = """\
@@ -50,37 +52,35 @@ complete -c penstock -a '(__penstock)'
 """
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
-# What an argument or the value of an option is, by the word that stands for it.
-LISTS = {"TOPIC": "topics", "SUB": "subscriptions", "QUEUE": "queues", "SNAPSHOT": "snapshots"}
+# The metavar of a parameter: the list of the admin API with its values.
+LISTS = {"TOPIC": "topics", "SUBSCRIPTION": "subscriptions", "QUEUE": "queues", "SNAPSHOT": "snapshots"}
 
 
-def completion(
-    ctx: typer.Context,
-    shell: Annotated[str | None, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")] = None,
-    words: Annotated[list[str] | None, typer.Argument(metavar="WORD", help="For the scripts.", hidden=True)] = None,
-    *,
-    complete: Annotated[bool, typer.Option("--words", hidden=True, help="Complete the last of these words.")] = False,
-) -> None:
+@command()
+@argument("shell", metavar="SHELL", required=False, help="bash, zsh or fish.")
+@argument("words", metavar="WORD", nargs=-1, hidden=True, help="Used by the scripts.")
+@click.option("complete", "--words", is_flag=True, hidden=True, help="Complete the last of these words.")
+def completion(shell: str | None, words: tuple[str, ...], *, complete: bool) -> None:
     """Print the completion script of a shell.
 
-    It completes commands, options, and the names of topics, subscriptions, queues and contexts.
+    The script completes commands, options, and the names of topics, subscriptions, queues and contexts.
 
       echo 'source <(penstock completion bash)' >> ~/.bashrc
       echo 'source <(penstock completion zsh)' >> ~/.zshrc
       penstock completion fish > ~/.config/fish/completions/penstock.fish
     """
     if complete:
-        for word, text in completions(ctx.find_root().command, [shell or "", *(words or [])]):
+        for word, text in completions(click.get_current_context().find_root().command, [shell or "", *words]):
             print(f"{word}\t{text}" if text else word)
         return
     if shell not in SCRIPTS:
-        raise WrongUsageError(f"A shell is {', '.join(SCRIPTS)}" + (f", not {shell!r}" if shell else ""))
+        raise WrongUsageError(f"SHELL must be {', '.join(SCRIPTS)}" + (f", not {shell!r}" if shell else ""))
     sys.stdout.write(SCRIPTS[shell])
 
 
 def completions(command: Any, words: list[str]) -> Iterator[tuple[str, str]]:
-    """What the last word may become, each with a few words about it."""
-    ctx = typer.Context(command, info_name="penstock", help_option_names=["-h", "--help"])
+    """Yield completions of the last word, each with a short description."""
+    ctx = click.Context(command, info_name="penstock", help_option_names=["-h", "--help"])
     *before, last = words or [""]
     arguments: list[str] = []
     option: Any = None
@@ -90,35 +90,39 @@ def completions(command: Any, words: list[str]) -> Iterator[tuple[str, str]]:
         elif word.startswith("-"):
             option = _valued_option(command, word)
         elif isinstance(command, Group) and (inner := command.get_command(ctx, word)) is not None:
-            command, ctx = inner, typer.Context(inner, info_name=word, parent=ctx)
+            command, ctx = inner, click.Context(inner, info_name=word, parent=ctx)
         else:
             arguments.append(word)
-    found = _candidates(command, ctx, arguments, option, last)
-    yield from ((word, text) for word, text in found if word.startswith(last))
+    candidates = _candidates(command, ctx, arguments, option, last)
+    yield from ((word, text) for word, text in candidates if word.startswith(last))
 
 
 def _candidates(command: Any, ctx: Any, arguments: list[str], option: Any, last: str) -> Iterator[tuple[str, str]]:
     if option is not None:
         yield from _names(option.metavar or "", option.name)
     elif last.startswith("-"):
-        for each in command.get_params(ctx):
-            if each.param_type_name == "option" and not each.hidden:
-                yield from ((name, summary(each.help)) for name in each.opts)
+        for parameter in command.get_params(ctx):
+            if parameter.param_type_name == "option" and not parameter.hidden:
+                yield from ((name, summary(parameter.help)) for name in parameter.opts)
     elif isinstance(command, Group):
         for _, rows in command.sections(ctx):
             yield from rows
     else:
-        places = [each for each in command.params if each.param_type_name == "argument" and not each.hidden]
+        places = [
+            parameter
+            for parameter in command.params
+            if parameter.param_type_name == "argument" and not parameter.hidden
+        ]
         if places:
             place = places[min(len(arguments), len(places) - 1)]
             yield from _names(place.metavar or "", place.name)
 
 
 def _valued_option(command: Any, word: str) -> Any:
-    """The option of which the next word is the value."""
-    for each in command.params:
-        if each.param_type_name == "option" and word in each.opts and not each.is_flag:
-            return each
+    """Return the option whose value is the next word, or None."""
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and word in parameter.opts and not parameter.is_flag:
+            return parameter
     return None
 
 
@@ -129,7 +133,7 @@ def _names(metavar: str, parameter: str) -> Iterator[tuple[str, str]]:
         from penstock.commands.contexts import contexts_file, read_contexts
 
         with suppress(PenstockError):
-            yield from ((name, each.address) for name, each in read_contexts(contexts_file(os.environ)).known.items())
+            yield from ((name, each.address) for name, each in read_contexts(contexts_file(os.environ)).by_name.items())
     elif metavar in LISTS:
         with suppress(PenstockError):
             yield from _on_server(LISTS[metavar])
@@ -143,6 +147,8 @@ def _on_server(kind: str) -> Iterator[tuple[str, str]]:
     project = {"project": place.project} if place.project else {}
     with Client(place.address, place.token, timeout=WAIT_SECONDS) as client:
         default = place.project or client.get("/server")["default_project"]
-        for each in islice(client.pages(f"/{kind}", kind, **project), NAMES_MAX):
-            full = str(each["name"])
+        for resource in islice(client.pages(f"/{kind}", kind, **project), NAMES_MAX):
+            full = str(resource["name"])
+            if safe_text(full) != full:
+                continue  # the name has control characters, or looks like another name
             yield (full.rpartition("/")[2] if full.startswith(f"projects/{default}/") else full), ""

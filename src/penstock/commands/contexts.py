@@ -1,30 +1,31 @@
-"""`penstock context`: names for servers, each an address with a token and a project.
+"""`penstock context`: named servers, each an address with a token and a project.
 
-They are kept in `~/.config/penstock/contexts.toml` (below XDG_CONFIG_HOME where that is set), which only its owner can
-read.
+Contexts are stored in `~/.config/penstock/contexts.toml` (below XDG_CONFIG_HOME if that is set). Only the owner can
+read the file.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
+import click
+import tomli_w
 
-from penstock.commands.exits import WrongUsageError, complain
-from penstock.commands.help import Commands
+from penstock.commands.exit_codes import WrongUsageError, complain
+from penstock.commands.help import group
 from penstock.commands.output import Column, Output
-from penstock.commands.questions import ask
+from penstock.commands.parameters import argument
+from penstock.commands.prompts import confirm
 from penstock.errors import NotFoundError
 
-app = Commands("Names for servers: an address with a token and a project.")
+app = group(help="Name servers: an address, a token and a project for each.")
 
-Name = Annotated[str, typer.Argument(metavar="CONTEXT", help="Its name.")]
-Json = Annotated[bool, typer.Option("--json", "-J", help="JSON lines.")]
+name_argument = argument("name", metavar="CONTEXT", help="Name of the context.")
+json_option = click.option("as_json", "--json", "-J", is_flag=True, help="Print one JSON object per line.")
 
 
 class Context(NamedTuple):
@@ -35,13 +36,13 @@ class Context(NamedTuple):
 
 class Contexts(NamedTuple):
     current: str
-    known: dict[str, Context]
+    by_name: dict[str, Context]
 
     def find(self, name: str) -> Context:
-        if name not in self.known:
-            there = f"; there are {', '.join(sorted(self.known))}" if self.known else "; there is none yet"
-            raise NotFoundError(f"Context not found: {name}{there}")
-        return self.known[name]
+        if name not in self.by_name:
+            names = ", ".join(sorted(self.by_name)) or "none"
+            raise NotFoundError(f"Context not found: {name} (existing contexts: {names})")
+        return self.by_name[name]
 
 
 def contexts_file(environment: Mapping[str, str]) -> Path:
@@ -53,91 +54,97 @@ def read_contexts(file: Path) -> Contexts:
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
         if file.stat().st_mode & 0o077:
-            complain(f"Others can read {file}, which may hold tokens; run chmod 600 on it")
-        known = {str(name): _context(each) for name, each in dict(data.get("contexts", {})).items()}
-        return Contexts(str(data.get("current", "")), known)
+            complain(f"Other users can read {file}, which may hold tokens. Run chmod 600 on it")
+        contexts = {str(name): _context(table) for name, table in dict(data.get("contexts", {})).items()}
+        return Contexts(str(data.get("current", "")), contexts)
     except FileNotFoundError:
         return Contexts("", {})
     except OSError as error:
         raise WrongUsageError(f"Cannot read {file}: {error.strerror}") from None
     except (ValueError, TypeError) as error:
-        raise WrongUsageError(f"{file} is not a file of contexts: {error}") from None
+        raise WrongUsageError(f"{file} is not a valid contexts file: {error}") from None
+    except RecursionError:
+        raise WrongUsageError(f"{file} is not a valid contexts file: it is nested too deeply") from None
 
 
-def _context(each: object) -> Context:
-    if not isinstance(each, dict) or not set(each) <= set(Context._fields) or not each.get("address"):
-        raise ValueError("a context has an address, and perhaps a token and a project")
-    return Context(**{name: str(value) for name, value in each.items()})
+def _context(table: object) -> Context:
+    if not isinstance(table, dict) or not set(table) <= set(Context._fields) or not table.get("address"):
+        raise ValueError("a context needs an address, and may have a token and a project")
+    return Context(**{name: str(value) for name, value in table.items()})
 
 
 def write_contexts(file: Path, contexts: Contexts) -> None:
-    """All or nothing: readers see the file of before or the new one."""
-    lines = [f"current = {json.dumps(contexts.current)}"]
-    for name, each in sorted(contexts.known.items()):
-        lines += ["", f"[contexts.{json.dumps(name)}]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in each._asdict().items() if value]
+    """Replace the file in one step, so that readers never see half of it."""
+    tables = {
+        name: {key: text for key, text in context._asdict().items() if text}
+        for name, context in contexts.by_name.items()
+    }
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as new:
-            new.write("\n".join(lines) + "\n")
+            new.write(tomli_w.dumps({"current": contexts.current, "contexts": tables}))
         fresh.replace(file)
     except OSError as error:
         raise WrongUsageError(f"Cannot write {file}: {error.strerror}") from None
 
 
 @app.command("ls")
-def list_contexts(*, as_json: Json = False) -> None:
-    """List the contexts; the current one has a star. Tokens are not shown."""
-    known = read_contexts(contexts_file(os.environ))
+@json_option
+def list_contexts(*, as_json: bool) -> None:
+    """List contexts. The current context has a star, tokens are hidden."""
+    contexts = read_contexts(contexts_file(os.environ))
     columns = [Column("", "current"), Column("NAME", "name"), Column("ADDRESS", "address"), Column("TOKEN", "token")]
-    Output(json=as_json).table(_rows(known), [*columns, Column("PROJECT", "project")], "There is no context yet.")
+    Output(json=as_json).table(_rows(contexts), [*columns, Column("PROJECT", "project")], "No contexts.")
 
 
-def _rows(known: Contexts) -> Iterator[dict[str, str]]:
-    for name, each in sorted(known.known.items()):
-        shown = each._replace(token="***" if each.token else "")
-        yield {"current": "*" if name == known.current else "", "name": name, **shown._asdict()}
+def _rows(contexts: Contexts) -> Iterator[dict[str, str]]:
+    for name, context in sorted(contexts.by_name.items()):
+        shown = context._replace(token="***" if context.token else "")
+        yield {"current": "*" if name == contexts.current else "", "name": name, **shown._asdict()}
 
 
 @app.command()
-def add(
-    name: Name,
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Of the server's HTTP door.")],
-    *,
-    token: Annotated[str, typer.Option(metavar="TOKEN", help="That the server wants; - reads it from stdin.")] = "",
-    project: Annotated[str, typer.Option(metavar="NAME", help="Where short names live.")] = "",
-    use: Annotated[bool, typer.Option("--use", help="Make it the current one; the first one always is.")] = False,
-) -> None:
-    """Add a context, or write one of the same name anew."""
+@name_argument
+@argument("address", metavar="HOST:PORT", help="Address of the server's HTTP port.")
+@click.option("--token", metavar="TOKEN", default="", help="Token for the server. - reads it from standard input.")
+@click.option("--project", metavar="PROJECT", default="", help="Project of short names.")
+@click.option(
+    "--use", is_flag=True, help="Make it the current context. The first context always becomes the current one."
+)
+def add(name: str, address: str, *, token: str, project: str, use: bool) -> None:
+    """Add a context, or replace the context with this name."""
     from penstock.admin.client import Client
 
-    Client(address)  # says so, if it is none
+    Client(address)  # raises if the address is invalid
     if token == "-":  # noqa: S105 - stands for standard input
         import sys
 
         token = sys.stdin.readline().strip()
     file = contexts_file(os.environ)
     before = read_contexts(file)
-    current = name if use or not before.known else before.current
-    write_contexts(file, Contexts(current, before.known | {name: Context(address, token, project)}))
+    current = name if use or not before.by_name else before.current
+    write_contexts(file, Contexts(current, before.by_name | {name: Context(address, token, project)}))
 
 
 @app.command("use")
-def use_context(name: Name) -> None:
-    """Make a context the current one."""
+@name_argument
+def use_context(name: str) -> None:
+    """Make a context the current context."""
     file = contexts_file(os.environ)
-    known = read_contexts(file)
-    known.find(name)
-    write_contexts(file, known._replace(current=name))
+    contexts = read_contexts(file)
+    contexts.find(name)
+    write_contexts(file, contexts._replace(current=name))
 
 
 @app.command()
-def rm(name: Name, *, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+@name_argument
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+def rm(name: str, *, yes: bool) -> None:
     """Remove a context."""
     file = contexts_file(os.environ)
-    known = read_contexts(file)
-    known.find(name)
-    ask(f"Remove the context {name}?", yes)
-    left = {other: each for other, each in known.known.items() if other != name}
-    write_contexts(file, Contexts("" if known.current == name else known.current, left))
+    contexts = read_contexts(file)
+    contexts.find(name)
+    confirm(f"Remove the context {name}?", yes)
+    left = {other: context for other, context in contexts.by_name.items() if other != name}
+    write_contexts(file, Contexts("" if contexts.current == name else contexts.current, left))

@@ -1,4 +1,4 @@
-"""`penstock doctor`: what could go wrong with a store or a server, found before it does."""
+"""`penstock doctor`: checks of a store or a server."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.exits import FAILED
-from penstock.commands.machine import examine_machine
+from penstock.commands.exit_codes import FAILED
+from penstock.commands.help import command
+from penstock.commands.host_checks import check_host
 from penstock.commands.output import Output
 from penstock.commands.progress import Progress
 from penstock.commands.session import Session, on_server
 from penstock.errors import NotFoundError
 from penstock.journal.port import Finding
 
-Store = Annotated[str | None, typer.Option(metavar="DIR", help="Look at this store or backup, and ask no server.")]
-Deep = Annotated[bool, typer.Option("--deep", help="Read every row of the store and check it.")]
+store_option = click.option("--data", metavar="DIR", help="Check this store or backup instead of a server.")
+deep_option = click.option("--deep", is_flag=True, help="Read and check every row of the store.")
 
 SKEW_SECONDS = 5
 STYLES = {"ok": "green", "note": "yellow", "problem": "red"}
@@ -32,19 +33,22 @@ CREDENTIALS = {
 }
 
 
+@command()
 @on_server
-def doctor(session: Session, *, data: Store = None, deep: Deep = False) -> None:
-    """Check a store or a server: disk, clock, limits, who may come in.
+@store_option
+@deep_option
+def doctor(session: Session, *, data: str | None, deep: bool) -> None:
+    """Check a server or a store: disk, clock, limits, authentication.
 
-    Each line is ok, a note or a problem, with what to do about it; with a problem the exit code is 1. A server on this
-    machine is looked at together with its store. A backup is read as a whole. Nothing is changed.
+    Each line is ok, a note or a problem, with advice. The exit code is 1 if there is a problem. If the server runs on
+    this machine, its store is checked as well. A backup is read completely. Nothing is changed.
     """
     findings = _of_store(Path(data), deep) if data is not None else _of_server(session, deep)
     worst = 0
     for finding in findings:
         _print(session.output, finding)
         worst = max(worst, FAILED if finding.level == "problem" else 0)
-    raise typer.Exit(worst)
+    raise click.exceptions.Exit(worst)
 
 
 def _print(output: Output, finding: Finding) -> None:
@@ -52,30 +56,30 @@ def _print(output: Output, finding: Finding) -> None:
         return output.line(finding._asdict())
     level = output.style(f"{finding.level:<8}", STYLES[finding.level])
     advice = f" {finding.advice}" if finding.advice else ""
-    print(f"{level} {finding.check:<12} {finding.found}{advice}", flush=True)
+    print(level, output.escape(f"{finding.check:<12} {finding.found}{advice}"), flush=True)
 
 
 def _of_store(data: Path, deep: bool) -> Iterator[Finding]:
     from penstock.assembly import examine_store, store_holder
 
     if not data.is_dir():
-        raise NotFoundError(f"There is no folder {data}")
+        raise NotFoundError(f"Folder not found: {data}")
     yield _versions()
     pid = store_holder(data)
     if pid is not None:
         yield Finding("server", "ok", f"Process {pid or 'unknown'} has the store open.")
-    yield from examine_machine(data, pid)
+    yield from check_host(data, pid)
     with Progress("Checking, MiB") as bar:
         yield from examine_store(data, deep, lambda done, total: bar.at(done >> 20, total >> 20))
 
 
 def _versions(server: str = "") -> Finding:
-    from penstock.settings import installed_version
+    from penstock.distribution import installed_version
 
     own, system = installed_version(), f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     if server and server != own:
-        found = f"The server is Penstock {server}, this command {own}."
-        return Finding("version", "note", found, "Use the command of the server's release.")
+        sentence = f"The server is Penstock {server}, this command {own}."
+        return Finding("version", "note", sentence, "Use the same version for both.")
     return Finding("version", "ok", f"Penstock {own}, {system}.")
 
 
@@ -85,28 +89,28 @@ def _versions(server: str = "") -> Finding:
 def _of_server(session: Session, deep: bool) -> Iterator[Finding]:
     server = session.client.get("/server")
     yield _versions(server["version"])
-    yield Finding("server", "ok", f"It answers at {session.client.url}.")
+    yield Finding("server", "ok", f"Reachable at {session.client.url}.")
     if server["durability"]["class"] == "memory":
-        advice = "Leave out --memory, if messages are to survive it."
+        advice = "Start the server without --memory to keep messages."
         yield Finding("durability", "note", server["durability"]["sentence"], advice)
     for door in server["doors"]:
         yield _door(door)
     yield _skew(server["now"])
     data = server["data"]
-    if data is not None and _is_here(session, Path(data)):
-        yield from (each for each in _of_store(Path(data), deep) if each.check not in ("version", "server"))
+    if data is not None and "\0" not in data and _is_here(session, Path(data)):
+        yield from (finding for finding in _of_store(Path(data), deep) if finding.check not in ("version", "server"))
         return
     if deep:
-        advice = "Run this on the server's machine: penstock doctor --deep."
-        yield Finding("rows", "note", "The store is not on this machine, and was not read.", advice)
+        advice = "Run penstock doctor --deep on the server's machine."
+        yield Finding("rows", "note", "The store is not on this machine and was not read.", advice)
     free = server["journal"]["free_bytes"]
     if free is not None and free < 1 << 30:
-        found = f"The server's disk has {free / 2**30:.1f} GiB left."
-        yield Finding("space", "note", found, "Make room before messages are refused.")
+        sentence = f"The server's disk has {free / 2**30:.1f} GiB left."
+        yield Finding("space", "note", sentence, "Free disk space before messages are refused.")
 
 
 def _is_here(session: Session, data: Path) -> bool:
-    """A port of this machine may lead to another one, where a folder of that name is another store."""
+    """Return whether the store is on this machine. A local port may be forwarded to another machine."""
     from penstock.assembly import store_holder
     from penstock.wire.hosts import host_of, is_loopback
 
@@ -116,27 +120,27 @@ def _is_here(session: Session, data: Path) -> bool:
 def _door(door: dict[str, Any]) -> Finding:
     from penstock.wire.hosts import host_of, is_loopback
 
-    check, address = f"door {door['name']}", door["address"]
+    check, address = f"{door['name']} port", door["address"]
     if door["state"] == "closed":
         return Finding(
-            check, "note", f"Closed: {door['note']}." if door["note"] else "Closed.", "Nothing, if so meant."
+            check, "note", f"Closed: {door['note']}." if door["note"] else "Closed.", "Nothing, if this is intended."
         )
     if door["state"] != "open":
-        return Finding(check, "problem", f"It is {door['state']}.", "See the log of the server.")
+        return Finding(check, "problem", f"State: {door['state']}.", "See the server's log.")
     if is_loopback(host_of(address)):
-        return Finding(check, "ok", f"{address}: for this machine only.")
+        return Finding(check, "ok", f"{address}: reachable from this machine only.")
     if door["guarded"]:
-        return Finding(check, "ok", f"{address}: asks callers who they are.")
+        return Finding(check, "ok", f"{address}: authentication required.")
     if door["name"] == "http":
-        found = f"{address}: anybody may read health and metrics; the rest is for the server's own machine."
-        return Finding(check, "note", found, "Set http_tokens to use the rest from elsewhere.")
+        sentence = f"{address}: health and metrics are public. Everything else is for the server's own machine."
+        return Finding(check, "note", sentence, "Set http_tokens to use it from other machines.")
     advice = f"{CREDENTIALS.get(door['name'], 'Set credentials')}, or listen on 127.0.0.1."
-    return Finding(check, "problem", f"{address}: whoever reaches it may do everything.", advice)
+    return Finding(check, "problem", f"{address}: reachable from other machines without authentication.", advice)
 
 
 def _skew(now: str) -> Finding:
     seconds = datetime.fromisoformat(now).timestamp() - time.time()
     if abs(seconds) < SKEW_SECONDS:
         return Finding("time", "ok", "The server's clock agrees with this one.")
-    found = f"The server's clock is {abs(seconds):,.0f} seconds {'ahead of' if seconds > 0 else 'behind'} this one."
-    return Finding("time", "note", found, "Set both: NTP.")
+    sentence = f"The server's clock is {abs(seconds):,.0f} seconds {'ahead of' if seconds > 0 else 'behind'} this one."
+    return Finding("time", "note", sentence, "Synchronize both clocks with NTP.")

@@ -1,21 +1,22 @@
-"""`penstock faults`: let calls of a server for tests fail, wait, or be answered wrongly."""
+"""`penstock faults`: make calls of a test server fail, wait or return wrong answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.exits import WrongUsageError
-from penstock.commands.help import Commands
+from penstock.commands.exit_codes import WrongUsageError
+from penstock.commands.help import group
 from penstock.commands.output import Column, clock_time, count, moment
+from penstock.commands.parameters import Number, WholeNumber, argument
 from penstock.commands.session import Session, on_server, path_of
 from penstock.wording import counted
 
-app = Commands("Faults on purpose, of a server for tests: list, add, remove, hits.")
+app = group(help="Inject faults into a test server: list, add, remove, show hits.")
 
-FaultId = Annotated[str, typer.Argument(metavar="FAULT", help="Its id.")]
+fault_id_argument = argument("fault", metavar="FAULT", help="Id of the fault.")
 
 FAULTS = [
     Column("ID", "id"),
@@ -30,7 +31,7 @@ HITS = [
     Column("HIT", "number", count, right=True),
     Column("CALL", "call", count, right=True),
     Column("AT", "at", moment),
-    Column("DOOR", "door"),
+    Column("PROTOCOL", "door"),
     Column("VERB", "verb"),
     Column("RESOURCE", "resource", resource=True),
     Column("MESSAGES", "messages", count, right=True),
@@ -42,53 +43,59 @@ HITS = [
 def ls(session: Session) -> None:
     """List the faults in force.
 
-    In a pipe: id, effect, what else the rule says, calls it was about, hits, calls it holds, time of the last hit.
+    Fields in a pipe: id, effect, rest of the rule, matching calls, hits, held calls, time of the last hit.
     """
     faults = session.pages("/faults", "faults")
-    rows = faults if session.output.json else (_row(each) for each in faults)
-    session.table(rows, FAULTS, "There is no fault.")
+    rows = faults if session.output.json else (_row(fault) for fault in faults)
+    session.table(rows, FAULTS, "No faults.")
 
 
 @app.command()
 @on_server
+@argument(
+    "effect", metavar="EFFECT", help="error, latency, drop, close, hold, duplicate, reorder, expire or disk_full."
+)
+@click.option("--door", metavar="PROTOCOL", help="Only calls of this protocol: pubsub, azure, text, flight or http.")
+@click.option("--verb", metavar="VERB", help="Only calls of this kind: publish, pull, push, ack ...")
+@click.option("--resource", metavar="NAME", help="Only calls on this topic or subscription.")
+@click.option("--nth", metavar="N", type=WholeNumber(), help="Apply only to the Nth matching call.")
+@click.option("--every", metavar="N", type=WholeNumber(), help="Apply to every Nth matching call.")
+@click.option(
+    "--probability", metavar="P", type=Number(), help="Apply to each matching call with this probability, from 0 to 1."
+)
+@click.option("--seed", metavar="N", type=WholeNumber(), help="Seed of the random numbers for --probability.")
+@click.option("--times", metavar="N", type=WholeNumber(), help="Stop after N hits. 0 means no limit.")
+@click.option("--error", metavar="ERROR", help="Error to return: unavailable, not_found, internal ...")
+@click.option("--code", metavar="CODE", help="Error code of the protocol to return: ABORTED, OperationTimedOut ...")
+@click.option("--message", metavar="TEXT", help="Message of the error.")
+@click.option("--retry-after", metavar="SECONDS", type=Number(), help="Retry delay to send to the client.")
+@click.option("--seconds", metavar="SECONDS", type=Number(), help="Delay of latency, or longest time of hold.")
 def add(
     session: Session,
-    effect: Annotated[
-        str,
-        typer.Argument(
-            metavar="EFFECT", help="error, latency, drop, close, hold, duplicate, reorder, expire or disk_full."
-        ),
-    ],
+    effect: str,
     *,
-    door: Annotated[str | None, typer.Option(metavar="DOOR", help="Calls through it: pubsub, azure, text ...")] = None,
-    verb: Annotated[str | None, typer.Option(metavar="VERB", help="Calls of it: publish, pull, push, ack ...")] = None,
-    resource: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Calls about this topic or subscription.")
-    ] = None,
-    nth: Annotated[int | None, typer.Option(metavar="N", help="Only the call of this number.")] = None,
-    every: Annotated[int | None, typer.Option(metavar="N", help="Each so-manieth call.")] = None,
-    probability: Annotated[float | None, typer.Option(metavar="P", help="A call with this probability.")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Of the probability.")] = None,
-    times: Annotated[int | None, typer.Option(metavar="N", help="At most so many hits; 0: no limit.")] = None,
-    error: Annotated[str | None, typer.Option(metavar="ERROR", help="unavailable, not_found, internal ...")] = None,
-    code: Annotated[
-        str | None, typer.Option(metavar="CODE", help="One of the door's protocol: ABORTED, OperationTimedOut ...")
-    ] = None,
-    message: Annotated[str | None, typer.Option(metavar="TEXT", help="The sentence of the error.")] = None,
-    retry_after: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="What the client is told to wait.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Of latency; of hold: at most so long.")
-    ] = None,
+    door: str | None,
+    verb: str | None,
+    resource: str | None,
+    nth: int | None,
+    every: int | None,
+    probability: float | None,
+    seed: int | None,
+    times: int | None,
+    error: str | None,
+    code: str | None,
+    message: str | None,
+    retry_after: float | None,
+    seconds: float | None,
 ) -> None:
-    """Add a fault and print its id; --project makes it one of that project's calls.
+    """Add a fault and print its id.
+
+    With --project the fault applies only to calls of that project.
 
     penstock faults add error --error unavailable --door pubsub --verb publish --nth 2
-
     penstock faults add drop --verb publish --resource orders --times 1
     """
-    given = {
+    rule = {
         "effect": effect,
         "door": door,
         "verb": verb,
@@ -104,24 +111,21 @@ def add(
         "retry_after_seconds": retry_after,
         "seconds": seconds,
     }
-    made = session.create("/faults", {name: value for name, value in given.items() if value is not None})
+    made = session.create("/faults", {name: value for name, value in rule.items() if value is not None})
     session.output.say(made["id"], made)
 
 
 @app.command()
 @on_server
-def rm(
-    session: Session,
-    faults: Annotated[list[str] | None, typer.Argument(metavar="FAULT...", help="Their ids.")] = None,
-    *,
-    every: Annotated[bool, typer.Option("--all", help="All of them, or all of --project.")] = False,
-) -> None:
-    """Remove faults; calls that they hold go on."""
+@argument("faults", metavar="FAULT...", nargs=-1, help="Ids of the faults.")
+@click.option("every", "--all", is_flag=True, help="Remove all faults, or all faults of --project.")
+def rm(session: Session, faults: tuple[str, ...], *, every: bool) -> None:
+    """Remove faults. Held calls continue."""
     if bool(faults) == every:
         raise WrongUsageError("Give the ids of faults, or --all")
-    removed = len(faults or ())
-    for each in faults or ():
-        session.client.delete(path_of("faults", each))
+    removed = len(faults)
+    for fault in faults:
+        session.client.delete(path_of("faults", fault))
     if every:
         removed = session.delete("/faults")["removed"]
     session.output.say(f"Removed {counted(removed, 'fault')}", {"removed": removed})
@@ -129,19 +133,18 @@ def rm(
 
 @app.command()
 @on_server
-def hits(
-    session: Session,
-    fault: FaultId,
-    *,
-    wait: Annotated[float, typer.Option(metavar="SECONDS", help="Wait up to so long for them.", min=0, max=60)] = 0,
-    at_least: Annotated[int, typer.Option(metavar="N", help="Wait for so many.", min=1)] = 1,
-) -> None:
-    """List the last hits of a fault, the oldest of them first.
+@fault_id_argument
+@click.option(
+    "--wait", metavar="SECONDS", default=0, type=Number(min=0, max=60), help="Wait at most this long for the hits."
+)
+@click.option("--at-least", metavar="N", default=1, type=WholeNumber(min=1), help="Number of hits to wait for.")
+def hits(session: Session, fault: str, *, wait: float, at_least: int) -> None:
+    """List the last hits of a fault, oldest first.
 
-    In a pipe: number of the hit, number of the call, time, door, verb, resource, messages.
+    Fields in a pipe: number of the hit, number of the call, time, protocol, verb, resource, messages.
     """
-    found = session.client.pages(path_of("faults", fault, "hits"), "hits", wait_seconds=wait, at_least=at_least)
-    session.table(found, HITS, "It has not hit yet.")
+    rows = session.client.pages(path_of("faults", fault, "hits"), "hits", wait_seconds=wait, at_least=at_least)
+    session.table(rows, HITS, "No hits yet.")
 
 
 def _row(fault: dict[str, Any]) -> dict[str, Any]:

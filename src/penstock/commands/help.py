@@ -1,7 +1,4 @@
-"""How commands are grouped and how their help looks: plain text of one form, for terminals, pipes and docs/cli.md.
-
-Written here and not by typer's panels, so that `penstock --help` costs little and reads the same with every release.
-"""
+"""Commands and groups of commands, and their help: plain text of one form, for terminals, pipes and docs/cli.md."""
 
 from __future__ import annotations
 
@@ -9,65 +6,68 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from inspect import cleandoc
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-
-from penstock.commands.values import read_plain_values
+import click
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 not found, 4 cannot reach the server, "
-    "5 partly done, 130 interrupted, 141 nobody reads the output."
+    "5 partly done, 130 interrupted, 141 output closed."
 )
 WIDEST, NARROWEST, FIRST_COLUMN = 100, 50, 28
 
 Row = tuple[str, str]
-Run = TypeVar("Run", bound=Callable[..., Any])
 
 
-class PlainHelp:
-    """What commands and groups of them have beyond typer's."""
+class PlainHelp(click.Command):
+    """A command with our form of help, and with --version."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write("\n".join(command_lines(self, ctx, _width())))
 
-    def parse_args(self: Any, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _answer_version(self, args)
-        read_plain_values(self.get_params(ctx))
-        parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
-        return parsed
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where an option has no value
+            raise
 
 
-class Command(PlainHelp, TyperCommand):
+class Command(PlainHelp):
     pass
 
 
-class Group(PlainHelp, TyperGroup):
-    def sections(self, ctx: Any) -> Iterator[tuple[str, list[Row]]]:
-        """The commands with their summaries, below titles."""
+class Group(PlainHelp, click.Group):
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # as they are written, and not sorted
+
+    def sections(self, ctx: click.Context) -> Iterator[tuple[str, list[Row]]]:
+        """Yield titles, each with the names and summaries of its commands."""
         commands = [self.get_command(ctx, name) for name in self.list_commands(ctx)]
-        yield "Commands", [(each.name or "", summary(each.help)) for each in commands if each and not each.hidden]
-
-
-class Commands(typer.Typer):
-    """A group of commands whose help looks like this."""
-
-    def __init__(self, help: str, cls: type[Group] = Group) -> None:  # noqa: A002 - as in typer
-        super().__init__(
-            cls=cls,
-            help=help,
-            no_args_is_help=True,
-            add_completion=False,
-            rich_markup_mode=None,
-            pretty_exceptions_enable=False,
-            context_settings={"help_option_names": ["-h", "--help"]},
+        yield (
+            "Commands",
+            [(command.name or "", summary(command.help)) for command in commands if command and not command.hidden],
         )
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Run], Run]:
-        return super().command(name, **{"cls": Command} | options)
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], names, n=2)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+command = partial(click.command, cls=Command)
+group = partial(Group, no_args_is_help=True)
 
 
 def summary(text: str | None) -> str:
@@ -87,10 +87,10 @@ def command_lines(command: Any, ctx: Any, width: int) -> Iterator[str]:
 
 def _usage(command: Any, ctx: Any) -> Iterator[str]:
     yield "[OPTIONS]"
-    for each in command.get_params(ctx):
-        if each.param_type_name == "argument" and not getattr(each, "hidden", False):
-            shown = argument_name(each)
-            yield shown if each.required else f"[{shown}]"
+    for parameter in command.get_params(ctx):
+        if parameter.param_type_name == "argument" and not getattr(parameter, "hidden", False):
+            shown = argument_name(parameter)
+            yield shown if parameter.required else f"[{shown}]"
     if isinstance(command, Group):
         yield "COMMAND ..."
 
@@ -100,7 +100,7 @@ def argument_name(parameter: Any) -> str:
 
 
 def _paragraphs(text: str, width: int) -> Iterator[str]:
-    """Paragraphs are filled; one that is indented is an example, and stays as it is."""
+    """Yield the lines of a help text. Paragraphs are wrapped, indented examples stay as they are."""
     for paragraph in filter(None, cleandoc(text).split("\n\n")):
         yield ""
         if paragraph.startswith("  "):
@@ -111,12 +111,12 @@ def _paragraphs(text: str, width: int) -> Iterator[str]:
 
 def _parameters(command: Any, ctx: Any) -> list[tuple[str, list[Row]]]:
     titles: dict[str, list[Row]] = {}
-    for each in command.get_params(ctx):
-        if getattr(each, "hidden", False):
+    for parameter in command.get_params(ctx):
+        if getattr(parameter, "hidden", False):
             continue
-        kind = "Arguments" if each.param_type_name == "argument" else "Options"
-        title = getattr(each, "rich_help_panel", None) or kind
-        titles.setdefault(title, []).append((parameter_name(each), parameter_help(each)))
+        kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+        title = getattr(parameter, "section", "") or kind
+        titles.setdefault(title, []).append((parameter_name(parameter), parameter_help(parameter)))
     order = sorted(titles, key=lambda title: (title != "Arguments", title != "Options"))
     return [(title, titles[title]) for title in order]
 
@@ -136,7 +136,12 @@ def parameter_help(parameter: Any) -> str:
     if parameter.envvar:
         notes.append(parameter.envvar if isinstance(parameter.envvar, str) else ", ".join(parameter.envvar))
     default = parameter.default
-    if parameter.show_default and isinstance(default, str | int | float) and default is not False and default != "":
+    if (
+        getattr(parameter, "show_default", None) is not False
+        and isinstance(default, str | int | float)
+        and default is not False
+        and default != ""
+    ):
         notes.append(f"default {default}")
     return f"{help_text} [{'; '.join(notes)}]" if notes else help_text
 
@@ -171,24 +176,13 @@ def _width() -> int:
 
 
 def _answer_version(command: Any, args: list[str]) -> None:
-    """`--version` works after every command that has no such option of its own."""
-    if args[:1] == ["--version"] and not any("--version" in each.opts for each in command.params):
-        print_version(True)
+    """Print the version if the arguments begin with --version and the command has no such option."""
+    if args[:1] == ["--version"] and not any("--version" in parameter.opts for parameter in command.params):
+        print_version()
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
-        _say_version("{}")
-
-
-def print_version_instead(wanted: bool, command: str) -> None:
-    """Where Penstock answers to the name of a vendor's command."""
-    if wanted:
-        _say_version(f"Penstock {{}}, in place of {command}")
-
-
-def _say_version(sentence: str) -> NoReturn:
-    from penstock.settings import installed_version
+def print_version(sentence: str = "{}") -> NoReturn:
+    from penstock.distribution import installed_version
 
     print(sentence.format(installed_version()))
-    raise typer.Exit
+    raise click.exceptions.Exit

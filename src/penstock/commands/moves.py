@@ -1,33 +1,60 @@
-"""`penstock redrive`, `penstock move` and `penstock moves`: dead letters back, or messages to another topic.
+"""`penstock redrive`, `penstock move` and `penstock moves`.
 
-The server does it; the command starts it, shows how far it is, and ends with what was moved, left and unknown.
+The server moves the messages. The command starts the move, shows its progress and prints the result.
 """
 
 from __future__ import annotations
 
 from threading import Event
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.exits import FAILED, INTERRUPTED, PARTLY_DONE, complain
-from penstock.commands.help import Commands
+from penstock.commands.exit_codes import FAILED, INTERRUPTED, PARTLY_DONE, complain
+from penstock.commands.help import command, group
 from penstock.commands.output import Column, count, moment, rate
+from penstock.commands.parameters import Number, WholeNumber, argument, with_all
 from penstock.commands.progress import Progress, waiting
-from penstock.commands.questions import ask
-from penstock.commands.session import CONDITIONS, DryRun, Session, Subscription, Yes, on_server, path_of, sharing
+from penstock.commands.prompts import confirm
+from penstock.commands.session import (
+    Session,
+    dry_run_option,
+    on_server,
+    path_of,
+    subscription_argument,
+    with_conditions,
+    yes_option,
+)
+from penstock.terminal import tell
 from penstock.wording import counted
 
-app = Commands("Moves and redrives: list, show, stop.")
+app = group(help="List, show and stop moves and redrives.")
 
 POLL_SECONDS = 0.2
-NOT_CHOSEN = "not chosen"  # the one reason to leave a message that is no failure
+NOT_CHOSEN = "not chosen"  # the only reason to leave a message that is not a failure
 
-Ids = Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this message; repeat for more.")]
-Most = Annotated[int, typer.Option("--max", metavar="N", help="At most so many; 0: all.", min=0)]
-Rate = Annotated[float, typer.Option("--rate", metavar="N", help="At most so many a second; 0: no limit.", min=0)]
-Detach = Annotated[bool, typer.Option("--detach", help="Print the id of the move and leave it to the server.")]
-Move = Annotated[str, typer.Argument(metavar="MOVE", help="Its id.")]
+ids_option = click.option(
+    "ids", "--id", metavar="ID", multiple=True, help="Move only the message with this id. Can be repeated."
+)
+most_option = click.option(
+    "most",
+    "--max",
+    metavar="N",
+    default=0,
+    type=WholeNumber(min=0),
+    help="Maximum number of messages to move. 0 means all.",
+)
+rate_option = click.option(
+    "--rate",
+    metavar="N",
+    default=0,
+    type=Number(min=0),
+    help="Maximum number of messages per second. 0 means no limit.",
+)
+detach_option = click.option(
+    "--detach", is_flag=True, help="Print the id of the move and exit. The server continues the move."
+)
+move_argument = argument("move", metavar="MOVE", help="Id of the move.")
 
 COLUMNS = [
     Column("ID", "id"),
@@ -55,53 +82,34 @@ FIELDS = [
 ]
 
 
-with_choice = sharing(
-    CONDITIONS
-    | {
-        "ids": (Ids, None),
-        "most": (Most, 0),
-        "rate": (Rate, 0),
-        "detach": (Detach, False),
-        "dry_run": (DryRun, False),
-        "yes": (Yes, False),
-    },
-    "how",
-    dict,
-)
+with_choice = with_all(with_conditions, ids_option, most_option, rate_option, detach_option, dry_run_option, yes_option)
 
 
+@command()
 @on_server
+@subscription_argument
+@click.option("--to", metavar="TOPIC", help="Send all messages to this topic, instead of the topics they came from.")
 @with_choice
-def redrive(
-    session: Session,
-    subscription: Subscription,
-    *,
-    to: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Not where each came from, but all to this topic.")
-    ] = None,
-    how: dict[str, Any],
-) -> None:
+def redrive(session: Session, subscription: str, *, to: str | None, **how: Any) -> None:
     """Send dead letters back to the topics they came from.
 
-    SUB is a subscription of the dead letter topic, or that topic where nobody reads it. A message is published once
-    also when the server or this command is killed in the middle and the redrive is started again. The exit code is 5
-    when something that was chosen could not be moved.
+    SUBSCRIPTION is a subscription of the dead letter topic, or the topic itself if it has no subscription. Every
+    message is published exactly once, even if the server or this command is killed and the redrive is started again.
+    The exit code is 5 if some of the chosen messages could not be moved.
     """
     _run(session, {"from": subscription, "to": to}, **how)
 
 
+@command()
 @on_server
+@subscription_argument
+@argument("to", metavar="TOPIC", help="Topic to move the messages to.")
 @with_choice
-def move(
-    session: Session,
-    subscription: Subscription,
-    to: Annotated[str, typer.Argument(metavar="TOPIC", help="Where they go.")],
-    *,
-    how: dict[str, Any],
-) -> None:
-    """Move what is not acked of a subscription to another topic.
+def move(session: Session, subscription: str, to: str, **how: Any) -> None:
+    """Move unacked messages of a subscription to another topic.
 
-    Each is published there and then acked here, once also when it is broken off and started again.
+    Each message is published to TOPIC and then acked. It is published exactly once, even if the move is interrupted and
+    started again.
     """
     _run(session, {"from": subscription, "to": to}, **how)
 
@@ -110,7 +118,7 @@ def _run(
     session: Session,
     move: dict[str, Any],
     *,
-    ids: list[str] | None,
+    ids: tuple[str, ...],
     most: int,
     rate: float,
     detach: bool,
@@ -118,15 +126,15 @@ def _run(
     yes: bool,
     **conditions: str | None,
 ) -> None:
-    move |= {name: value or "" for name, value in conditions.items()} | {"ids": ids or [], "max": most}
+    move |= {name: value or "" for name, value in conditions.items()} | {"ids": list(ids), "max": most}
     with waiting("Counting"):
         seen = session.create("/moves", {**move, "dry_run": True})
     if dry_run:
         return _show_preview(session, seen)
     if not seen["would_move"]:
-        return _end(session, _not_begun(seen, move, rate))
+        return _end(session, _empty_result(seen, move, rate))
     about = "" if seen["complete"] else "at least "
-    ask(f"Move {about}{counted(seen['would_move'], 'message')} to {_places(seen)}?", yes)
+    confirm(f"Move {about}{counted(seen['would_move'], 'message')} to {_places(seen)}?", yes)
     started = session.create("/moves", {**move, "rate": rate})
     if detach:
         return session.output.say(started["id"], started)
@@ -134,8 +142,8 @@ def _run(
         _watch(session, started)
     except KeyboardInterrupt:
         session.client.delete(path_of("moves", started["id"]))
-        _receipt(session, session.client.get(path_of("moves", started["id"])))
-        raise typer.Exit(INTERRUPTED) from None
+        _print_result(session, session.client.get(path_of("moves", started["id"])))
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _places(seen: dict[str, Any]) -> str:
@@ -147,11 +155,11 @@ def _show_preview(session: Session, seen: dict[str, Any]) -> None:
     if session.output.json:
         return session.output.line(seen)
     about = "" if seen["complete"] else "at least "
-    print(f"Would move {about}{seen['would_move']:,}, would leave {seen['would_leave']:,}")
+    tell(f"Would move {about}{seen['would_move']:,}, would leave {seen['would_leave']:,}")
     for topic, number in seen["by_topic"].items():
-        print(f"  {number:,} to {topic}")
+        tell(f"  {number:,} to {topic}")
     for reason, number in seen["reasons"].items():
-        print(f"  {number:,} stay: {reason}")
+        tell(f"  {number:,} left: {reason}")
 
 
 def _watch(session: Session, move: dict[str, Any]) -> None:
@@ -164,8 +172,8 @@ def _watch(session: Session, move: dict[str, Any]) -> None:
     _end(session, move)
 
 
-def _not_begun(seen: dict[str, Any], move: dict[str, Any], rate: float) -> dict[str, Any]:
-    """The record of a move that has nothing to do, and is not started: as one that is over, without id and times."""
+def _empty_result(seen: dict[str, Any], move: dict[str, Any], rate: float) -> dict[str, Any]:
+    """Return the record of a move that is not started because there is nothing to move."""
     never: dict[str, Any] = {"id": None, "started_at": None, "ended_at": None, "reason": "", "topic": None}
     counts = {"moved": 0, "left": seen["would_leave"], "unknown": 0, "total": seen["would_leave"]}
     places = {"from": move["from"], "to": move["to"], "reasons": seen["reasons"], "max": move["max"], "rate": rate}
@@ -173,23 +181,23 @@ def _not_begun(seen: dict[str, Any], move: dict[str, Any], rate: float) -> dict[
 
 
 def _end(session: Session, move: dict[str, Any]) -> None:
-    """The receipt, and the exit code of what came of it."""
-    _receipt(session, move)
+    """Print the result and exit with its code."""
+    _print_result(session, move)
     failed = {reason: number for reason, number in move["reasons"].items() if reason != NOT_CHOSEN}
     if move["state"] == "failed":
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
     if move["state"] != "done" or failed or move["unknown"]:
-        raise typer.Exit(PARTLY_DONE)
+        raise click.exceptions.Exit(PARTLY_DONE)
 
 
-def _receipt(session: Session, move: dict[str, Any]) -> None:
+def _print_result(session: Session, move: dict[str, Any]) -> None:
     sentence = f"Moved {move['moved']:,}, left {move['left']:,}, unknown {move['unknown']:,}"
     if move["id"] is None:
-        sentence = f"There is nothing to move; left {move['left']:,}"
+        sentence = f"Nothing to move, left {move['left']:,}"
     session.output.say(sentence, move)
     if not session.output.json:
         for reason, number in move["reasons"].items():
-            print(f"  {number:,} stay: {reason}")
+            tell(f"  {number:,} left: {reason}")
     if move["reason"]:
         complain(f"The move {'ended' if move['state'] == 'done' else move['state']}: {move['reason']}")
 
@@ -197,23 +205,25 @@ def _receipt(session: Session, move: dict[str, Any]) -> None:
 @app.command()
 @on_server
 def ls(session: Session) -> None:
-    """List the moves since the start of the server.
+    """List the moves since the server started.
 
-    In a pipe: id, state, from, to, moved, left, unknown, total, time of the start.
+    Fields in a pipe: id, state, from, to, moved, left, unknown, total, start time.
     """
-    session.table(session.client.pages("/moves", "moves"), COLUMNS, "There was no move.")
+    session.table(session.client.pages("/moves", "moves"), COLUMNS, "No moves.")
 
 
 @app.command()
 @on_server
-def show(session: Session, move: Move) -> None:
+@move_argument
+def show(session: Session, move: str) -> None:
     """Show a move."""
     session.output.record(session.client.get(path_of("moves", move)), FIELDS)
 
 
 @app.command()
 @on_server
-def stop(session: Session, move: Move) -> None:
-    """Stop a move after the step it is in; what was moved stays moved."""
+@move_argument
+def stop(session: Session, move: str) -> None:
+    """Stop a move after its current step. Messages that were moved stay moved."""
     session.client.delete(path_of("moves", move))
-    _receipt(session, session.client.get(path_of("moves", move)))
+    _print_result(session, session.client.get(path_of("moves", move)))

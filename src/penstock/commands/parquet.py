@@ -1,4 +1,4 @@
-"""Messages as Parquet, where pyarrow is installed: the columns are those of the Spark data source."""
+"""Messages as Parquet, with the columns of the Spark data source. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, BinaryIO
 
-from penstock.commands.exits import WrongUsageError
-from penstock.commands.sending import draft
+from penstock.commands.batch_publisher import draft
+from penstock.commands.exit_codes import WrongUsageError
 from penstock.commands.templates import body
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
@@ -20,7 +20,7 @@ def _arrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise FailedPreconditionError("Parquet needs pyarrow: pip install 'penstock[flight]'") from None
+        raise FailedPreconditionError("Parquet needs pyarrow: pip install 'penstock-broker[flight]'") from None
     return pyarrow
 
 
@@ -56,7 +56,7 @@ def _row(message: dict[str, Any]) -> dict[str, Any]:
 
 def parquet_drafts(file: str) -> Iterator[dict[str, Any]]:
     if file == "-":
-        raise WrongUsageError("Parquet cannot be read from standard input: its table of contents is at the end")
+        raise WrongUsageError("Parquet cannot be read from standard input, because its index is at the end of the file")
     arrow = _arrow()
     try:
         table = arrow.parquet.ParquetFile(file)

@@ -1,113 +1,135 @@
 """`penstock pipeline run` and `penstock pipeline check`.
 
-Everything wrong is a sentence on standard error; exit code 0 means every flow did its work, 1 that one failed, 2 that
-nothing was started, 130 that Ctrl-C ended it.
+Errors are sentences on standard error. Exit code 0 means that every flow succeeded, 1 that a flow failed, 2 that
+nothing was started, 130 that Ctrl-C stopped the run.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from penstock.commands.help import Commands
+from penstock.commands.help import group
+from penstock.commands.parameters import argument
 from penstock.spark.flows import READY_MADE
+from penstock.terminal import safe_text, tell
 from penstock.wording import counted
 
 if TYPE_CHECKING:
     from penstock.spark.records import Pipeline
     from penstock.spark.runner import Outcome
 
-app = Commands("Run data pipelines on Spark.")
+app = group(help="Run data pipelines on Spark.")
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 WIDE = 200
 
 *FIRST, LAST = READY_MADE
-File = Annotated[str, typer.Argument(metavar="FILE|FLOW", help=f"A pipeline file, or {', '.join(FIRST)} or {LAST}.")]
-Setting = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of a ready-made flow; repeat for more.")
-]
-Endpoint = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT", help="The broker, instead of the file's.", envvar="PENSTOCK_FLIGHT_ADDRESS"),
-]
-State = Annotated[str | None, typer.Option(metavar="DIR", help="Checkpoints and logs, instead of the file's.")]
-Only = Annotated[list[str] | None, typer.Option("--only", metavar="FLOW", help="This flow alone; repeat for more.")]
+file_argument = argument(
+    "file", metavar="FILE|FLOW", help=f"Pipeline file, or a ready-made flow: {', '.join(FIRST)} or {LAST}."
+)
+setting_option = click.option(
+    "settings", "--set", metavar="KEY=VALUE", multiple=True, help="Set an option of a ready-made flow. Can be repeated."
+)
+endpoint_option = click.option(
+    "--endpoint",
+    metavar="HOST:PORT",
+    envvar="PENSTOCK_FLIGHT_ADDRESS",
+    help="Flight address of the server. Overrides the file.",
+)
+state_option = click.option("--state", metavar="DIR", help="Folder of checkpoints and logs. Overrides the file.")
+only_option = click.option("--only", metavar="FLOW", multiple=True, help="Run only this flow. Can be repeated.")
 
 
 @app.command()
+@file_argument
+@setting_option
+@only_option
+@endpoint_option
+@state_option
+@click.option("--master", metavar="URL", help="Spark master. Default local[*].")
+@click.option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT.")
+@click.option("--verbose", is_flag=True, help="Also print the log of Spark.")
 def run(
-    file: File,
+    file: str,
     *,
-    settings: Setting = None,
-    only: Only = None,
-    endpoint: Endpoint = None,
-    state: State = None,
-    master: Annotated[str | None, typer.Option(metavar="URL", help="A Spark cluster. Default local[*].")] = None,
-    remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server, sc://HOST:PORT.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Let Spark talk, too.")] = False,
+    settings: tuple[str, ...],
+    only: tuple[str, ...],
+    endpoint: str | None,
+    state: str | None,
+    master: str | None,
+    remote: str | None,
+    verbose: bool,
 ) -> None:
-    """Run the flows of a file, or one ready-made flow, until they are done or Ctrl-C.
+    """Run the flows of a file, or one ready-made flow, until they end or Ctrl-C.
 
-    A run goes on where the last one ended. Ctrl-C stops in order (exit code 130), so does SIGTERM (0).
+    A run continues where the last run stopped. Ctrl-C (exit code 130) and SIGTERM (exit code 0) stop it in order.
     """
     from penstock.spark.session import SparkAddress
 
-    with _sentences():
+    with _errors_as_sentences():
         if master and remote:
-            raise typer.BadParameter("give --master or --remote, not both")
-        pipeline = _read(file, settings or [], endpoint, state, only or [])
-        raise typer.Exit(_run(pipeline, SparkAddress(master, remote), verbose=verbose))
+            raise click.BadParameter("give --master or --remote, not both")
+        pipeline = _read(file, list(settings), endpoint, state, list(only))
+        raise click.exceptions.Exit(_run(pipeline, SparkAddress(master, remote), verbose=verbose))
 
 
 @app.command()
+@file_argument
+@setting_option
+@only_option
+@endpoint_option
+@state_option
+@click.option("--offline", is_flag=True, help="Do not ask the server whether the topics exist.")
+@click.option("--deep", is_flag=True, help="Start Spark and check the SQL and the functions.")
 def check(
-    file: File,
+    file: str,
     *,
-    settings: Setting = None,
-    only: Only = None,
-    endpoint: Endpoint = None,
-    state: State = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the broker for the topics.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Start Spark and analyse the SQL and the functions.")] = False,
+    settings: tuple[str, ...],
+    only: tuple[str, ...],
+    endpoint: str | None,
+    state: str | None,
+    offline: bool,
+    deep: bool,
 ) -> None:
-    """Say everything that is wrong with a pipeline, without running it."""
+    """Check a pipeline without running it, and print all errors."""
     from penstock.spark.checking import check_pipeline
 
-    with _sentences():
-        pipeline = _read(file, settings or [], endpoint, state, only or [])
+    with _errors_as_sentences():
+        pipeline = _read(file, list(settings), endpoint, state, list(only))
         sentences, remarks = check_pipeline(pipeline, offline=offline, deep=deep)
     for remark in remarks:
-        typer.echo(remark)
+        tell(remark, keep="\n")
     for sentence in sentences:
-        typer.echo(f"penstock: {sentence}", err=True)
+        tell(f"penstock: {sentence}", file=sys.stderr, keep="\n")
     if sentences:
-        raise typer.Exit(EXIT_FAILED)
+        raise click.exceptions.Exit(EXIT_FAILED)
     names = ", ".join(flow.name for flow in pipeline.flows)
-    typer.echo(f"{pipeline.name}: {counted(len(pipeline.flows), 'flow')}, nothing wrong: {names}")
+    tell(f"{pipeline.name}: {counted(len(pipeline.flows), 'flow')}, no errors: {names}", keep="\n")
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
-    """What a user can get wrong, or what is missing, ends the command with a sentence."""
+def _errors_as_sentences() -> Iterator[None]:
+    """End the command with a sentence on errors of the user and missing packages."""
     from penstock.errors import PenstockError
 
     try:
         yield
     except PenstockError as error:
-        typer.echo(f"penstock: {error.message}", err=True)
-        raise typer.Exit(EXIT_USAGE) from None
+        tell(f"penstock: {error.message}", file=sys.stderr, keep="\n")
+        raise click.exceptions.Exit(EXIT_USAGE) from None
 
 
 def _read(file: str, settings: list[str], endpoint: str | None, state: str | None, only: list[str]) -> Pipeline:
-    """The pipeline, with what the flags change. All problems of a file are printed at once."""
-    from penstock.spark.reading import choose, read_pipeline, ready_made
+    """Return the pipeline with the options applied. Print all errors of a file at once."""
+    from penstock.spark.pipeline_file import choose, read_pipeline, ready_made
 
     named = {"endpoint": endpoint, "state": str(Path(state).absolute()) if state else None}
     changes = {key: value for key, value in named.items() if value is not None}
@@ -115,12 +137,12 @@ def _read(file: str, settings: list[str], endpoint: str | None, state: str | Non
         pipeline, problems = ready_made(file, settings, changes)
     else:
         if settings:
-            raise typer.BadParameter("--set is for ready-made flows; a file says it itself")
+            raise click.BadParameter("--set is for ready-made flows only. Change the file instead")
         pipeline, problems = read_pipeline(file, changes)
     if pipeline is None:
         for problem in problems:
-            typer.echo(f"penstock: {problem}", err=True)
-        raise typer.Exit(EXIT_USAGE)
+            tell(f"penstock: {problem}", file=sys.stderr, keep="\n")
+        raise click.exceptions.Exit(EXIT_USAGE)
     return choose(pipeline, only)
 
 
@@ -133,10 +155,10 @@ def _run(pipeline: Pipeline, place: Any, *, verbose: bool) -> int:
 
     console = Console(stderr=True)
     logs = Path(pipeline.state if "://" not in pipeline.state else "penstock-pipeline") / "log"
-    with _stopping() as stop:
-        console.print(f"{pipeline.name}: starting Spark at {place}", highlight=False)
+    with _stop_on_signals() as stop:
+        console.print(safe_text(f"{pipeline.name}: starting Spark at {place}"), highlight=False, markup=False)
         session = open_session(pipeline.name, pipeline.spark, place, log=None if verbose else logs / "spark.log")
-        stop.listen()  # Spark has put a handler of its own in the place of ours
+        stop.listen()  # Spark has replaced our signal handlers
         try:
             talking = verbose or any(flow.where == "console" for flow in pipeline.flows)
             display = (Bars if console.is_terminal and not talking else Lines)(
@@ -153,7 +175,7 @@ def _run(pipeline: Pipeline, place: Any, *, verbose: bool) -> int:
 
 
 def _print_outcome(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
-    """Tables on standard output, sentences about failures on standard error."""
+    """Print tables on standard output, and failures on standard error."""
     from rich.console import Console
 
     from penstock.spark.display import summary_table, table_of
@@ -161,7 +183,7 @@ def _print_outcome(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
 
     console = Console()
     if not console.is_terminal:
-        console = Console(width=WIDE)  # lines of a file are not folded
+        console = Console(width=WIDE)  # lines in a file are not folded
     if not outcome.stopped:
         for summary in summaries(session, pipeline, outcome.progress):
             console.print(summary_table(summary))
@@ -170,13 +192,13 @@ def _print_outcome(session: Any, pipeline: Pipeline, outcome: Outcome) -> None:
     for name, ended in outcome.progress.items():
         if ended.failure is not None:
             log = outcome.logs[name]
-            typer.echo(f"penstock: flow {name}: {ended.failure.sentence} (all of it: {log})", err=True)
+            tell(f"penstock: flow {name}: {ended.failure.sentence} (log: {log})", file=sys.stderr, keep="\n")
     if outcome.stopped:
-        typer.echo("stopped; the next run goes on from here", err=True)
+        tell("Stopped. The next run continues from here.", file=sys.stderr, keep="\n")
 
 
 class Stop:
-    """Whether a signal asked to stop, and which."""
+    """The request to stop, set by a signal."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -188,21 +210,21 @@ class Stop:
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if self.asked.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt  # asked twice: stop at once
+            raise KeyboardInterrupt  # the second Ctrl-C stops at once
         self.interrupted = self.interrupted or number == signal.SIGINT
         self.asked.set()
 
 
 @contextmanager
-def _stopping() -> Iterator[Stop]:
-    """Signals ask for a stop; the flows end in order."""
+def _stop_on_signals() -> Iterator[Stop]:
+    """Turn signals into a request to stop, so that the flows end in order."""
     stop = Stop()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     stop.listen()
     try:
         yield stop
     except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

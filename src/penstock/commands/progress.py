@@ -1,29 +1,38 @@
-"""A bar for what takes more than a second: on standard error, and only where that is a terminal."""
+"""Progress on standard error: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Timer
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-PATIENCE_SECONDS = 1.0
+from penstock.terminal import tell
+
+DELAY_SECONDS = 1.0
 STEP_SECONDS = 0.1
+BAR_WIDTH = 30
+LINE_SECONDS = 3.0  # between two lines if standard error is not a terminal
 
 
 class Progress:
-    """`with Progress("Publishing", total) as bar: bar.add(100)`."""
+    """A progress bar: `with Progress("Publishing", total) as bar: bar.add(100)`.
 
-    def __init__(self, title: str, total: int | None = None) -> None:
+    The bar appears after a second. With `lines`, a line is printed every few seconds if standard error is not a
+    terminal.
+    """
+
+    def __init__(self, title: str, total: int | None = None, *, lines: bool = False) -> None:
         self.done = 0
         self._title, self.total = title, total
         self._began = self._shown = time.monotonic()
         self._wanted = sys.stderr.isatty()
-        self._bar: Any = None
-        self._task: Any = None
+        self._lines = lines and not self._wanted
+        self._visible = False
 
     def __enter__(self) -> Self:
         return self
@@ -32,10 +41,10 @@ class Progress:
         self.hide()
 
     def hide(self) -> None:
-        """Before something is printed; the next step shows it again."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        """Hide the bar before other output. The next step shows it again."""
+        if self._visible:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._visible = False
 
     def add(self, count: int) -> None:
         self.at(self.done + count)
@@ -45,29 +54,38 @@ class Progress:
         self.total = total if total is not None else self.total
         self._title = title or self._title
         now = time.monotonic()
-        if self._wanted and now - self._began > PATIENCE_SECONDS and now - self._shown > STEP_SECONDS:
+        if self._wanted and now - self._began > DELAY_SECONDS and now - self._shown > STEP_SECONDS:
             self._shown = now
             self._show()
+        elif self._lines and now - self._shown >= LINE_SECONDS:
+            self._shown = now
+            of_total = f" of {self.total:,}" if self.total is not None else ""
+            tell(f"{self._title}: {self.done:,}{of_total}", file=sys.stderr)
 
     def wait(self) -> Timer | None:
-        """Show it when its time has come, though nothing is known of how far things are."""
+        """Show the bar after the usual delay, without any progress."""
         if not self._wanted:
             return None
-        timer = Timer(PATIENCE_SECONDS, self._show)
+        timer = Timer(DELAY_SECONDS, self._show)
         timer.start()
         return timer
 
     def _show(self) -> None:
-        if self._bar is None:
-            self._bar = _bar()
-            self._task = self._bar.add_task(self._title, total=self.total)
-            self._bar.start()
-        self._bar.update(self._task, description=self._title, completed=self.done, total=self.total)
+        self._visible = True
+        line = f"{self._title} {self.done:,}"
+        if self.total:
+            part = min(1.0, self.done / self.total)
+            left = (time.monotonic() - self._began) * (1 - part) / part if part else 0
+            bar = "#" * round(part * BAR_WIDTH)
+            line = f"{self._title} [{bar:.<{BAR_WIDTH}}] {self.done:,}/{self.total:,}, {left:,.0f} s left"
+        width = shutil.get_terminal_size().columns
+        print("\r\x1b[K", end="", file=sys.stderr)
+        tell(line[: width - 1], end="", file=sys.stderr)
 
 
 @contextmanager
 def waiting(title: str) -> Iterator[None]:
-    """For a request that may take long: a bar that only moves."""
+    """Show a title while a long request runs."""
     bar = Progress(title)
     timer = bar.wait()
     try:
@@ -77,14 +95,3 @@ def waiting(title: str) -> Iterator[None]:
             timer.cancel()
             timer.join()
         bar.hide()
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    console = Console(stderr=True)
-    # Standard output stays what it is: it may be a file, into which the bar does not belong.
-    return RichProgress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)

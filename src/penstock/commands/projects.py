@@ -1,20 +1,22 @@
-"""`penstock projects`: list them, remember where all subscriptions of one are, and go back."""
+"""`penstock projects`: projects and their snapshots."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.exits import PARTLY_DONE
-from penstock.commands.help import Commands
+from penstock.commands.exit_codes import PARTLY_DONE
+from penstock.commands.help import group
 from penstock.commands.output import Column, count, moment
-from penstock.commands.questions import ask
-from penstock.commands.session import DryRun, Session, Yes, on_server, path_of
+from penstock.commands.parameters import argument
+from penstock.commands.prompts import confirm
+from penstock.commands.session import Session, dry_run_option, on_server, path_of, yes_option
+from penstock.terminal import tell
 
-app = Commands("List projects; snapshots of all of a project, and the way back.")
+app = group(help="List projects, and save and restore snapshots of a project.")
 
-Name = Annotated[str, typer.Argument(metavar="SNAPSHOT", help="Its name.")]
+name_argument = argument("name", metavar="SNAPSHOT", help="Name of the snapshot.")
 PROJECTS = [
     Column("PROJECT", "project"),
     Column("TOPICS", "topics", count, right=True),
@@ -35,20 +37,21 @@ SNAPSHOTS = [
 def ls(session: Session) -> None:
     """List projects.
 
-    In a pipe: name, topics, subscriptions, waiting messages.
+    Fields in a pipe: name, topics, subscriptions, unacked messages.
     """
-    session.table(session.client.pages("/projects", "projects"), PROJECTS, "There is no project.")
+    session.table(session.client.pages("/projects", "projects"), PROJECTS, "No projects.")
 
 
 @app.command()
 @on_server
-def snapshot(session: Session, name: Name) -> None:
-    """Remember where every subscription of the project is."""
+@name_argument
+def snapshot(session: Session, name: str) -> None:
+    """Save the positions of all subscriptions of the project."""
     made = session.client.post(_path(session), {"name": name})
-    session.output.say(f"Remembered {made['subscriptions']:,} subscriptions of {made['project']}", made)
+    session.output.say(f"Saved {made['subscriptions']:,} subscriptions of {made['project']}", made)
     if not session.output.json:
-        for each in made["without"]:
-            print(f"  without {each['name']}: {each['reason']}")
+        for subscription in made["without"]:
+            tell(f"  without {subscription['name']}: {subscription['reason']}")
 
 
 @app.command()
@@ -56,34 +59,40 @@ def snapshot(session: Session, name: Name) -> None:
 def snapshots(session: Session) -> None:
     """List the snapshots of the project.
 
-    In a pipe: name, topics, subscriptions, time of creation, time at which it expires.
+    Fields in a pipe: name, topics, subscriptions, creation time, expiration time.
     """
-    session.table(session.client.pages(_path(session), "snapshots"), SNAPSHOTS, "There is no snapshot.")
+    session.table(session.client.pages(_path(session), "snapshots"), SNAPSHOTS, "No snapshots.")
 
 
 @app.command()
 @on_server
-def restore(session: Session, name: Name, *, dry_run: DryRun = False, yes: Yes = False) -> None:
-    """Take every subscription of the project back to where it was.
+@name_argument
+@dry_run_option
+@yes_option
+def restore(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
+    """Restore all subscriptions of the project to their positions in a snapshot.
 
-    What was deleted meanwhile is made again where its topic is still there. The exit code is 5 where some are missing.
+    A subscription that was deleted since then is created again, if its topic still exists. The exit code is 5 if some
+    subscriptions could not be restored.
     """
     path = f"{_path(session, name)}/restore"
     seen = session.client.post(path, {"dry_run": True})
     if dry_run:
-        return _show(session, seen, "Would do: ")
-    ask(f"Go back to {name}: {_effect(seen)}?", yes)
+        return _show(session, seen, "Dry run: ")
+    confirm(f"Restore {name}: {_effect(seen)}?", yes)
     done = session.client.post(path, {})
     _show(session, done, "")
     if done["missing"]:
-        raise typer.Exit(PARTLY_DONE)
+        raise click.exceptions.Exit(PARTLY_DONE)
 
 
 @app.command()
 @on_server
-def forget(session: Session, name: Name, *, yes: Yes = False) -> None:
+@name_argument
+@yes_option
+def forget(session: Session, name: str, *, yes: bool) -> None:
     """Delete a snapshot of the project."""
-    ask(f"Delete the snapshot {name}?", yes)
+    confirm(f"Delete the snapshot {name}?", yes)
     session.client.delete(_path(session, name))
     session.output.say(f"Deleted {name}", {"deleted": name})
 
@@ -93,12 +102,12 @@ def _path(session: Session, *more: str) -> str:
 
 
 def _effect(seen: dict[str, Any]) -> str:
-    return f"{seen['restored']:,} restored, {seen['made_again']:,} made again, {seen['missing']:,} missing"
+    return f"{seen['restored']:,} restored, {seen['made_again']:,} created again, {seen['missing']:,} missing"
 
 
 def _show(session: Session, seen: dict[str, Any], before: str) -> None:
     session.output.say(f"{before}{_effect(seen)}", seen)
     if not session.output.json:
-        for each in seen["subscriptions"]:
-            if each["reason"]:
-                print(f"  {each['name']}: {each['outcome']}, {each['reason']}")
+        for subscription in seen["subscriptions"]:
+            if subscription["reason"]:
+                tell(f"  {subscription['name']}: {subscription['outcome']}, {subscription['reason']}")

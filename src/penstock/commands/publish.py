@@ -1,4 +1,4 @@
-"""`penstock publish`: messages from arguments, standard input or files, one by one or by the million."""
+"""`penstock publish`: messages from arguments, standard input or files."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import random
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from itertools import chain, repeat
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-import typer
+import click
 
-from penstock.commands.exits import WrongUsageError
+from penstock.commands.batch_publisher import BatchPublisher, draft
+from penstock.commands.exit_codes import WrongUsageError
+from penstock.commands.help import command
+from penstock.commands.parameters import Number, WholeNumber, argument
 from penstock.commands.progress import Progress
-from penstock.commands.sending import Sender, draft
-from penstock.commands.session import Session, Topic, on_server, path_of
+from penstock.commands.session import Session, on_server, path_of, topic_argument
 from penstock.commands.templates import fill, pairs, parse_template, render
-from penstock.commands.times import local_now, seconds
+from penstock.commands.value_parsers import parse_duration, utc_now
+from penstock.terminal import tell
 
 READ_BYTES = 1 << 16
-DAYS_MAX = 365  # of a delay, and of a time to live
-BODY_BYTES_MAX = 16 << 20  # of one message; the server has a lower limit
+STANDARD_INPUT = ("-",)  # instead of bodies
+DAYS_MAX = 365  # of a delay and a time to live
+BODY_BYTES_MAX = 16 << 20  # the server's own limit is lower
 
 
 class Keyed(NamedTuple):
@@ -32,130 +36,162 @@ class Keyed(NamedTuple):
     key: str
 
 
+@command()
 @on_server
+@topic_argument
+@argument(
+    "bodies",
+    metavar="BODY",
+    nargs=-1,
+    help="Body of a message. Without BODY, or with -, each line of standard input is a message.",
+)
+@click.option(
+    "--attribute", "-H", metavar="KEY=VALUE", multiple=True, help="Attribute of the messages. Can be repeated."
+)
+@click.option("--key", "-k", metavar="KEY", default="", help="Ordering key of the messages.")
+@click.option(
+    "--file", metavar="FILE", multiple=True, help="Publish the content of this file as one message. Can be repeated."
+)
+@click.option(
+    "--delimiter",
+    "-D",
+    metavar="TEXT",
+    default="\\n",
+    help="Separator of messages on standard input. '' reads one message.",
+)
+@click.option(
+    "--key-delimiter",
+    "-K",
+    metavar="TEXT",
+    default="",
+    help="Separator between the ordering key and the body in each line.",
+)
+@click.option("--count", metavar="N", default=1, type=WholeNumber(min=1), help="Publish the messages N times.")
+@click.option(
+    "--rate",
+    metavar="N",
+    default=0,
+    type=Number(min=0),
+    help="Maximum number of messages per second. 0 means no limit.",
+)
+@click.option("--delay", metavar="DURATION", help="Deliver the messages after this time.")
+@click.option("--ttl", metavar="DURATION", help="Drop messages that are not acked within this time.")
+@click.option("--raw", is_flag=True, help="Do not replace {n} and other variables in BODY.")
+@click.option(
+    "--retry", metavar="DURATION", default="30s", help="Retry for this time while the server cannot be reached."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Do not print the ids.")
 def publish(
     session: Session,
-    topic: Topic,
-    bodies: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="BODY", help="One message each; - or none: lines of standard input."),
-    ] = None,
+    topic: str,
+    bodies: tuple[str, ...],
     *,
-    attribute: Annotated[
-        list[str] | None, typer.Option("--attribute", "-H", metavar="KEY=VALUE", help="Repeat for more.")
-    ] = None,
-    key: Annotated[str, typer.Option("--key", "-k", metavar="KEY", help="Ordering key.")] = "",
-    file: Annotated[
-        list[str] | None, typer.Option("--file", metavar="FILE", help="The whole file is a message; repeat for more.")
-    ] = None,
-    delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", metavar="TEXT", help="Between messages on standard input; '': one.")
-    ] = "\\n",
-    key_delimiter: Annotated[
-        str, typer.Option("--key-delimiter", "-K", metavar="TEXT", help="A line is KEY, this, and the body.")
-    ] = "",
-    count: Annotated[int, typer.Option(metavar="N", help="Publish all of them so many times.", min=1)] = 1,
-    rate: Annotated[float, typer.Option(metavar="N", help="So many a second; 0: as fast as it goes.", min=0)] = 0,
-    delay: Annotated[str | None, typer.Option(metavar="DURATION", help="Not delivered before so long.")] = None,
-    ttl: Annotated[str | None, typer.Option(metavar="DURATION", help="Not delivered after so long.")] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Leave {n} and the like in BODY as they are.")] = False,
-    retry: Annotated[
-        str, typer.Option(metavar="DURATION", help="While the server is away, try again for so long.")
-    ] = "30s",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the ids.")] = False,
+    attribute: tuple[str, ...],
+    key: str,
+    file: tuple[str, ...],
+    delimiter: str,
+    key_delimiter: str,
+    count: int,
+    rate: float,
+    delay: str | None,
+    ttl: str | None,
+    raw: bool,
+    retry: str,
+    quiet: bool,
 ) -> None:
     """Publish messages and print their ids once they are durable.
 
-    In BODY, {n} is a number that counts from 1, {uuid} a new one each time, {now} and {ms} the time, {random} a number.
-    A publish that has to be tried again is taken once, whatever became of the first try.
+    Variables in BODY: {n} counts from 1, {uuid} is a new UUID, {now} and {ms} are the time, {random} is a random
+    number. A message is stored once, even if a failed publish is retried.
 
       penstock publish orders 'hello' -H kind=greeting
       penstock publish orders '{"n": {n}, "id": "{uuid}"}' --count 1000 --rate 100
       seq 1000 | penstock publish orders -
       penstock publish photos --file a.jpg --file b.jpg -k album
     """
-    _check_sources(bodies or [], file or [])
+    _check_sources(bodies, file)
     times = {"delay_seconds": delay, "ttl_seconds": ttl}
-    options = {name: _life(text, f"--{name[:-8]}") for name, text in times.items() if text is not None}
+    options = {name: _read_days(text, f"--{name[:-8]}") for name, text in times.items() if text is not None}
     attributes = pairs(attribute, "An attribute")
-    found = _bodies(bodies or [], file or [], count, _bytes(delimiter), raw)
-    keyed = _keyed(found, _bytes(key_delimiter), "File" if file else "Body" if bodies not in (None, ["-"]) else "Line")
-    drafts = (draft(each.body, attributes, each.key or key, options) for each in keyed)
-    known = len(bodies or file or []) * count if (bodies and "-" not in bodies) or file else None
-    sender = Sender(session, topic, retry_seconds=seconds(retry, "--retry"))
-    session.get(path_of("topics", topic))  # a wrong address or name is said at once, and not after the retries
-    with Progress("Publishing", known) as bar:
-        for ids in sender.send_all(_paced(drafts, rate), largest=_batch(rate), at_once=rate > 0):
+    contents = _bodies(bodies, file, count, _bytes(delimiter), raw)
+    keyed = _split_keys(
+        contents, _bytes(key_delimiter), "File" if file else "Line" if bodies in ((), STANDARD_INPUT) else "Body"
+    )
+    drafts = (draft(message.body, attributes, message.key or key, options) for message in keyed)
+    total = len(bodies or file) * count if (bodies and "-" not in bodies) or file else None
+    publisher = BatchPublisher(session, topic, retry_seconds=parse_duration(retry, "--retry"))
+    session.get(path_of("topics", topic))  # so that a wrong address or name fails at once, without retries
+    with Progress("Publishing", total) as bar:
+        for ids in publisher.send_all(_limit_rate(drafts, rate), largest=_batch(rate), at_once=rate > 0):
             bar.add(len(ids))
             if not quiet:
                 bar.hide()
                 _print_ids(session, ids)
-    if not sender.sent:
-        raise WrongUsageError("There was nothing to publish: standard input is empty")
+    if not publisher.sent:
+        raise WrongUsageError("Nothing to publish: standard input is empty")
 
 
 def _print_ids(session: Session, ids: list[str]) -> None:
     if session.output.json:
-        for each in ids:
-            session.output.line({"id": each})
+        for message_id in ids:
+            session.output.line({"id": message_id})
     else:
-        sys.stdout.write("\n".join(ids) + "\n")
-        sys.stdout.flush()
+        tell("\n".join(ids), keep="\n")
 
 
 def _batch(rate: float) -> int:
-    """Slow publishes go one by one, fast ones ten times a second."""
+    """Return the size of a batch: one message at a low rate, a tenth of a second's messages at a high rate."""
     return max(1, min(1000, int(rate / 10))) if rate else 1000
 
 
-def _paced(drafts: Iterator[Any], rate: float) -> Iterator[Any]:
+def _limit_rate(drafts: Iterator[Any], rate: float) -> Iterator[Any]:
     if not rate:
         yield from drafts
         return
     began, never = time.monotonic(), Event()
-    for number, each in enumerate(drafts):
+    for number, item in enumerate(drafts):
         early = began + number / rate - time.monotonic()
         if early > 0:
             never.wait(early)
-        yield each
+        yield item
 
 
-def _check_sources(bodies: list[str], files: list[str]) -> None:
+def _check_sources(bodies: Sequence[str], files: Sequence[str]) -> None:
     if files and bodies:
         raise WrongUsageError("Give bodies or --file, not both")
     if len(bodies) > 1 and "-" in bodies:
-        raise WrongUsageError("- is standard input and stands alone: give it without other bodies")
+        raise WrongUsageError("- means standard input and cannot be combined with other bodies")
 
 
-def _life(text: str, option: str) -> float:
-    found = seconds(text, option)
-    if found > DAYS_MAX * 86400:
+def _read_days(text: str, option: str) -> float:
+    duration = parse_duration(text, option)
+    if duration > DAYS_MAX * 86400:
         raise WrongUsageError(f"{option} is at most {DAYS_MAX}d, not {text[:40]}")
-    return found
+    return duration
 
 
 def _bytes(text: str) -> bytes:
-    """A delimiter as typed: `\\n`, `\\0`, `;`."""
+    """Return the bytes of a delimiter as typed: `\\n`, `\\0`, `;`."""
     return render(parse_template(text.replace("%", "%%")), {})
 
 
-def _bodies(bodies: list[str], files: list[str], count: int, delimiter: bytes, raw: bool) -> Iterator[bytes]:
+def _bodies(bodies: Sequence[str], files: Sequence[str], count: int, delimiter: bytes, raw: bool) -> Iterator[bytes]:
     if files:
-        whole = [_read_file(each) for each in files]
+        whole = [_read_file(body) for body in files]
         yield from chain.from_iterable(repeat(whole, count))
-    elif not bodies or bodies == ["-"]:
+    elif not bodies or bodies == STANDARD_INPUT:
         if not bodies and sys.stdin.isatty():
-            raise WrongUsageError("Give a body, or - to type messages, one a line, ended by Ctrl-D")
+            raise WrongUsageError("Give a BODY, or - to type one message per line and end with Ctrl-D")
         if count != 1:
-            raise WrongUsageError("--count needs a body or --file; standard input is read once")
+            raise WrongUsageError("--count needs BODY or --file. Standard input can be read only once")
         yield from _standard_input(delimiter)
     elif raw:
-        yield from (each.encode() for _ in range(count) for each in bodies)
+        yield from (body.encode() for _ in range(count) for body in bodies)
     else:
         chance = random.Random()  # noqa: S311 - to fill bodies
         for number in range(1, count + 1):
-            for each in bodies:
-                filled = fill(each, number, local_now(), lambda: str(uuid.uuid4()), lambda: chance.getrandbits(32))
+            for body in bodies:
+                filled = fill(body, number, utc_now(), lambda: str(uuid.uuid4()), lambda: chance.getrandbits(32))
                 yield filled.encode("utf-8", "surrogateescape")
 
 
@@ -171,9 +207,9 @@ def _read_file(path: str) -> bytes:
 
 
 def _standard_input(delimiter: bytes) -> Iterator[bytes]:
-    """What stands between delimiters, as it comes; an end without one counts, an empty end does not."""
-    rest, given = bytearray(), cast(BufferedReader, sys.stdin.buffer)
-    while part := given.read1(READ_BYTES):
+    """Yield the parts between delimiters as they arrive. The last part needs no delimiter."""
+    rest, stdin = bytearray(), cast(BufferedReader, sys.stdin.buffer)
+    while part := stdin.read1(READ_BYTES):
         seen = max(0, len(rest) - len(delimiter) + 1)
         rest += part
         if delimiter and rest.find(delimiter, seen) >= 0:
@@ -185,9 +221,11 @@ def _standard_input(delimiter: bytes) -> Iterator[bytes]:
         yield bytes(rest)
 
 
-def _keyed(bodies: Iterator[bytes], delimiter: bytes, what: str) -> Iterator[Keyed]:
-    for number, each in enumerate(bodies, 1):
-        key, found, body = each.partition(delimiter) if delimiter else (b"", b"", each)
-        if delimiter and not found:
-            raise WrongUsageError(f"{what} {number} has no {delimiter.decode(errors='replace')!r} after its key")
+def _split_keys(bodies: Iterator[bytes], delimiter: bytes, what: str) -> Iterator[Keyed]:
+    for number, line in enumerate(bodies, 1):
+        key, separator, body = line.partition(delimiter) if delimiter else (b"", b"", line)
+        if delimiter and not separator:
+            raise WrongUsageError(
+                f"{what} {number} has no {delimiter.decode(errors='replace')!r} after its ordering key"
+            )
         yield Keyed(body, key.decode("utf-8", "replace"))

@@ -1,69 +1,86 @@
-"""`penstock pull`: lease messages of a subscription, write them, and settle them where asked."""
+"""`penstock pull`: receive messages of a subscription, and ack or nack them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.exits import WrongUsageError
-from penstock.commands.session import Session, Subscription, Template, on_server, path_of
-from penstock.commands.times import seconds
+from penstock.commands.exit_codes import WrongUsageError
+from penstock.commands.help import command
+from penstock.commands.parameters import WholeNumber
+from penstock.commands.session import Session, on_server, path_of, subscription_argument, template_option
+from penstock.commands.value_parsers import parse_duration
 
-AT_ONCE = 100
-LONGEST_WAIT_SECONDS = 30.0  # of one request; a longer wait is several
+BATCH_MESSAGES = 100
+LONGEST_WAIT_SECONDS = 30.0  # of one request; a longer wait takes several requests
 
 
+@command()
 @on_server
+@subscription_argument
+@click.option(
+    "most",
+    "--count",
+    "-c",
+    "-n",
+    metavar="N",
+    default=1,
+    type=WholeNumber(min=0),
+    help="Maximum number of messages. 0 means all.",
+)
+@click.option("--ack", "--auto-ack", is_flag=True, help="Ack each message after it is written.")
+@click.option("--nack", is_flag=True, help="Nack each message after it is written, so that it is delivered again.")
+@click.option("--lease", metavar="DURATION", help="Ack deadline of the messages. Default: the subscription's.")
+@click.option("--wait", metavar="DURATION", default="0s", help="Wait at most this long for a message.")
+@template_option
 def pull(
     session: Session,
-    subscription: Subscription,
+    subscription: str,
     *,
-    most: Annotated[int, typer.Option("--count", "-c", "-n", metavar="N", help="At most so many; 0: all.", min=0)] = 1,
-    ack: Annotated[bool, typer.Option("--ack", "--auto-ack", help="Settle each once it is written.")] = False,
-    nack: Annotated[bool, typer.Option("--nack", help="Give each back once it is written.")] = False,
-    lease: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Keep them so long. Default: as the subscription says.")
-    ] = None,
-    wait: Annotated[str, typer.Option(metavar="DURATION", help="For a message, when there is none.")] = "0s",
-    template: Template = None,
+    most: int,
+    ack: bool,
+    nack: bool,
+    lease: str | None,
+    wait: str,
+    template: str | None,
 ) -> None:
-    """Pull messages and write them.
+    """Receive messages of a subscription and write them.
 
-    Without --ack they stay leased until their time is over and are then delivered again; --json shows the receipts for
-    `penstock subs ack`. The exit code is 0 also when there was nothing.
+    Without --ack the messages are delivered again after their ack deadline. --json shows the receipts for
+    penstock subs ack. The exit code is 0 even if there are no messages.
     """
     if ack and nack:
         raise WrongUsageError("Give --ack or --nack, not both")
-    body: dict[str, Any] = {} if lease is None else {"lease_seconds": seconds(lease, "--lease")}
+    body: dict[str, Any] = {} if lease is None else {"lease_seconds": parse_duration(lease, "--lease")}
     path = path_of("subscriptions", subscription)
     written = 0
-    for deliveries in _batches(session, path, most, seconds(wait, "--wait"), body):
-        for each in deliveries:
-            _write(session, each, template)
+    for deliveries in _batches(session, path, most, parse_duration(wait, "--wait"), body):
+        for delivery in deliveries:
+            _write(session, delivery, template)
         written += len(deliveries)
         if ack or nack:
-            receipts = [each["receipt"] for each in deliveries]
+            receipts = [delivery["receipt"] for delivery in deliveries]
             session.post(f"{path}/{'ack' if ack else 'nack'}", {"receipts": receipts})
         if nack:
-            break  # what was given back would come again
+            break  # the next pull would return the same messages
     if sys.stderr.isatty() and not session.output.json:
         _explain(written, settled=ack or nack)
 
 
 def _batches(session: Session, path: str, most: int, wait: float, body: dict[str, Any]) -> Iterator[list[Any]]:
-    left, patience = most or sys.maxsize, wait
+    left, wait_left = most or sys.maxsize, wait
     while left > 0:
-        asked = min(AT_ONCE, left)
-        part = min(patience, LONGEST_WAIT_SECONDS)
-        answer = session.post(f"{path}/pull", {"max_messages": asked, "wait_seconds": part, **body})
+        batch = min(BATCH_MESSAGES, left)
+        part = min(wait_left, LONGEST_WAIT_SECONDS)
+        answer = session.post(f"{path}/pull", {"max_messages": batch, "wait_seconds": part, **body})
         if answer["deliveries"]:
             yield answer["deliveries"]
             left -= len(answer["deliveries"])
-            patience = wait
-        elif (patience := patience - part) <= 0:
+            wait_left = wait
+        elif (wait_left := wait_left - part) <= 0:
             return
 
 
@@ -78,6 +95,6 @@ def _write(session: Session, delivery: dict[str, Any], template: str | None) -> 
 
 def _explain(written: int, *, settled: bool) -> None:
     if not written:
-        print("There is nothing to pull.", file=sys.stderr)
+        print("No messages.", file=sys.stderr)
     elif not settled:
-        print("They stay leased until their deadline; give --ack to settle them.", file=sys.stderr)
+        print("The messages are delivered again after their ack deadline. Use --ack to ack them.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`penstock queues` and `penstock ls`: queues, and what each thing is called at every door."""
+"""`penstock queues`, and `penstock ls`: the names of queues and topics in every protocol."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from penstock.commands.help import Commands
+from penstock.commands.help import command, group
 from penstock.commands.output import Column, age, count, size
-from penstock.commands.questions import ask
-from penstock.commands.session import Queue, Session, Yes, on_server, path_of
-from penstock.commands.topics import Limit, Search
+from penstock.commands.prompts import confirm
+from penstock.commands.session import Session, on_server, path_of, queue_argument, yes_option
+from penstock.commands.topics import limit_option, search_option
 from penstock.wording import counted
 
-app = Commands("List, create, show and delete queues.")
+app = group(help="List, create, show and delete queues.")
 
 COLUMNS = [
     Column("QUEUE", "name"),
@@ -50,52 +50,62 @@ DOORS = [
 
 @app.command("ls")
 @on_server
-def list_queues(session: Session, *, search: Search = None, limit: Limit = 0) -> None:
+@search_option
+@limit_option
+def list_queues(session: Session, *, search: str | None, limit: int) -> None:
     """List queues.
 
-    In a pipe: name, project, backlog, in flight, age of the oldest in seconds.
+    Fields in a pipe: name, project, backlog, messages in flight, age of the oldest unacked message in seconds.
     """
     rows = session.pages("/queues", "queues", search=search)
-    session.table(islice(rows, limit or None), COLUMNS, "There is no queue.")
+    session.table(islice(rows, limit or None), COLUMNS, "No queues.")
 
 
 @app.command()
 @on_server
-def create(session: Session, queue: Queue) -> None:
-    """Create a queue: a topic, and the subscription of its name."""
+@queue_argument
+def create(session: Session, queue: str) -> None:
+    """Create a queue: a topic, and a subscription with the same name."""
     made = session.create("/queues", {"name": queue})
     session.output.say(made["name"], made)
 
 
 @app.command()
 @on_server
-def show(session: Session, queue: Queue) -> None:
-    """Show all about a queue, and its name at every door."""
+@queue_argument
+def show(session: Session, queue: str) -> None:
+    """Show a queue, and its name in every protocol."""
     session.output.record(session.get(path_of("queues", queue)), FIELDS)
 
 
 @app.command()
 @on_server
-def delete(session: Session, queue: Queue, *, yes: Yes = False) -> None:
-    """Delete a queue: its topic with the messages, and its subscription."""
-    known = session.get(path_of("queues", queue))
-    ask(f"Delete the queue {known['name']} with {counted(known['backlog_messages'], 'message')} waiting?", yes)
+@queue_argument
+@yes_option
+def delete(session: Session, queue: str, *, yes: bool) -> None:
+    """Delete a queue: its topic, the messages and the subscription."""
+    record = session.get(path_of("queues", queue))
+    backlog = counted(record["backlog_messages"], "unacked message")
+    confirm(f"Delete the queue {record['name']} with {backlog}?", yes)
     session.delete(path_of("queues", queue))
-    session.output.say(f"Deleted {known['name']}", {"deleted": known["name"]})
+    session.output.say(f"Deleted {record['name']}", {"deleted": record["name"]})
 
 
+@command()
 @on_server
-def ls(session: Session, *, search: Search = None, limit: Limit = 0) -> None:
-    """List every queue and topic with its name at each door.
+@search_option
+@limit_option
+def ls(session: Session, *, search: str | None, limit: int) -> None:
+    """List all queues and topics, with their names in every protocol.
 
-    A dash, in a pipe an empty field, where clients of that door cannot reach it: they live in another project, the
-    name is not allowed there, the door is closed, or it is Azure's and this is no queue.
+    A dash (in a pipe an empty field) means that clients of this protocol cannot reach the queue or topic: the protocol
+    is closed, uses another project or does not allow the name, or it has only queues and this is a topic.
     """
-    session.table(islice(_named(session, search), limit or None), DOORS, "There is no queue and no topic.")
+    session.table(islice(_named(session, search), limit or None), DOORS, "No queues and no topics.")
 
 
 def _named(session: Session, search: str | None) -> Iterator[dict[str, Any]]:
-    queues = {each["topic"] for each in session.pages("/queues", "queues", search=search)}
+    queues = {queue["topic"] for queue in session.pages("/queues", "queues", search=search)}
     for topic in session.pages("/topics", "topics", search=search):
         kind = "queue" if topic["name"] in queues else "topic"
         yield {"id": topic["id"], "kind": kind, "name": topic["name"], "names": topic["names"]}

@@ -1,28 +1,17 @@
-"""`penstock serve`: a flag for every setting in, the exit code of the server back."""
+"""`penstock serve`, with a flag for every setting."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from inspect import Parameter, Signature
-from typing import Annotated, Any, cast
+from typing import Any
 
-import typer
+import click
 
+from penstock.commands.help import command
+from penstock.commands.parameters import option, with_all
 from penstock.settings import SETTINGS, Setting
-
-
-def serve(config: str | None, **flags: Any) -> None:
-    """Run the server.
-
-    A port of 0 takes any free one, "off" keeps that door closed. Every flag is also an environment variable
-    (PENSTOCK_HTTP_PORT) and a key of the settings file (http_port, or port in the table http); flags win.
-    """
-    given = {name: value for name, value in flags.items() if value is not None and value != []}
-    switched = {name: not SETTINGS[name].default for name, value in given.items() if value is True}
-    raise typer.Exit(run_server(lambda: given | switched, os.environ, config))
 
 
 def run_server(
@@ -33,19 +22,21 @@ def run_server(
     named: Mapping[str, str] | None = None,
     announce: Callable[[Mapping[str, str]], None] = lambda _: None,
 ) -> int:
-    """Serve until a signal; what a user got wrong, said by `flags` or `before` as well, is one sentence.
+    """Run the server until a signal, and return its exit code. Wrong settings are reported in one sentence.
 
-    `named`: flags of settings that this command calls by another name. `announce` is told the address of every door
-    once they all answer.
+    `flags` and `before` may raise InvalidArgumentError. `named` maps settings to this command's own flags. `announce`
+    is called with the addresses when the server is ready.
     """
     if os.getpid() == 1:
-        from penstock.commands.first_process import go_on_in_child
+        from penstock.commands.container_init import continue_in_child
 
-        go_on_in_child()
+        continue_in_child()
     from penstock.assembly import open_parts
-    from penstock.commands.emulators import read_seed_of, with_variables
+    from penstock.commands.exit_codes import complain
+    from penstock.distribution import foreign_distribution
+    from penstock.emulators.variables import read_seed_of, with_variables
     from penstock.errors import InvalidArgumentError
-    from penstock.logs import escape_controls, set_up_logging
+    from penstock.logs import set_up_logging
     from penstock.server import EXIT_USAGE, log, run
     from penstock.settings import load_settings, read_config, stray_variables
 
@@ -55,35 +46,52 @@ def run_server(
             load_settings(flags=flags(), environment=environment, config=file, named=named), environment
         )
         set_up_logging(settings)
-        for sentence in stray_variables(environment):
+        foreign = foreign_distribution()
+        for sentence in (*stray_variables(environment), *([foreign] if foreign else [])):
             log.warning("%s", sentence)
         seed = read_seed_of(settings, environment)
         for sentence in seed.notes if seed is not None else ():
             log.warning("%s", sentence)
         before()
     except InvalidArgumentError as error:
-        print(f"penstock: {escape_controls(error.message)}", file=sys.stderr)
+        complain(error.message)
         return EXIT_USAGE
     return run(settings, partial(open_parts, seed=seed), flags=named, announce=announce)
 
 
-def _option(each: Setting) -> Parameter:
-    switch = isinstance(each.default, bool)
-    option = typer.Option(
-        each.flag,
-        metavar=None if switch else each.kind.metavar,
-        help=each.sentences + (f" Default {each.shown}." if each.shown and not switch else ""),
-        rich_help_panel=f"Settings of the {each.section} door" if each.section else "Settings",
+PROTOCOLS = {
+    "pubsub": "the Pub/Sub API",
+    "azure": "the Azure Queue API",
+    "text": "the text protocol",
+    "flight": "Arrow Flight",
+    "http": "the HTTP port",
+}
+
+
+def _option(setting: Setting) -> Any:
+    switch = isinstance(setting.default, bool)
+    return option(
+        setting.name,
+        setting.flag,
+        metavar=None if switch else setting.kind.metavar,
+        default=None,
+        is_flag=switch,
+        multiple=setting.many,
+        help=setting.sentences + (f" Default {setting.shown}." if setting.shown and not switch else ""),
+        section=f"Settings of {PROTOCOLS[setting.section]}" if setting.section else "Settings",
     )
-    kind: Any = bool if switch else list[str] if each.many else str
-    return Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option])
 
 
-_CONFIG = typer.Option(metavar="FILE", help="TOML file with settings.", envvar="PENSTOCK_CONFIG")
-_PARAMETERS = [
-    Parameter("config", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, _CONFIG]),
-    *(_option(each) for each in SETTINGS.values()),
-]
-# Typer reads the flags of a command from its signature.
-cast(Any, serve).__signature__ = Signature(_PARAMETERS)
-serve.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}
+@command()
+@click.option("--config", metavar="FILE", envvar="PENSTOCK_CONFIG", help="Read settings from this TOML file.")
+@with_all(*map(_option, SETTINGS.values()))
+def serve(config: str | None, **flags: Any) -> None:
+    """Run the server.
+
+    Port 0 means any free port, "off" closes a port. Every flag is also an environment variable, such as
+    PENSTOCK_HTTP_PORT, and a key in the settings file, such as http_port, or port in the table [http]. A flag overrides
+    the variable, and the variable overrides the file.
+    """
+    values = {name: value for name, value in flags.items() if value not in (None, ())}
+    switched = {name: not SETTINGS[name].default for name, value in values.items() if value is True}
+    raise click.exceptions.Exit(run_server(lambda: values | switched, os.environ, config))

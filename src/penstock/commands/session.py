@@ -1,11 +1,12 @@
-"""What every command on a server shares: how the server is found, who asks, which project, and how answers look.
+"""The session of a command with a server: its address, token and project, the client, and the output.
 
     @app.command()
     @on_server
-    def show(session: Session, topic: Topic) -> None: ...
+    @topic_argument
+    def show(session: Session, topic: str) -> None: ...
 
-Address: --address, --context, PENSTOCK_ADDRESS, PENSTOCK_CONTEXT or the current context, the ready file that
-PENSTOCK_READY_FILE names, 127.0.0.1:8090. A context's token goes to that context's address only.
+The address comes from --address, --context, PENSTOCK_ADDRESS, PENSTOCK_CONTEXT or the current context, the ready file
+in PENSTOCK_READY_FILE, or is 127.0.0.1:8090. A context's token is sent to that context's address only.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import json as json_text
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import cached_property
-from inspect import Parameter, Signature, signature
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
+import click
 
-from penstock.commands.exits import WrongUsageError
+from penstock.commands.exit_codes import WrongUsageError
 from penstock.commands.output import Column, Output, Row
+from penstock.commands.parameters import argument, option, with_all
 from penstock.errors import InvalidArgumentError, UnavailableError
 
 if TYPE_CHECKING:
@@ -31,33 +32,32 @@ if TYPE_CHECKING:
 
 DEFAULT_ADDRESS = "127.0.0.1:8090"
 PAGE = 1000
-PANEL = "Options of every command on a server"
+PANEL = "Common options"
 
-AddressOption = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Of the server's HTTP door.", rich_help_panel=PANEL)
-]
-TokenOption = Annotated[
-    str | None,
-    typer.Option(metavar="TOKEN", help="Also PENSTOCK_TOKEN, PENSTOCK_TOKEN_FILE.", rich_help_panel=PANEL),
-]
-ContextOption = Annotated[str | None, typer.Option(metavar="NAME", help="See penstock context.", rich_help_panel=PANEL)]
-ProjectOption = Annotated[
-    str | None,
-    typer.Option(
-        "--project", "-P", metavar="NAME", help="Where short names live. Also PENSTOCK_PROJECT.", rich_help_panel=PANEL
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", "-J", help="JSON lines.", rich_help_panel=PANEL)]
+address_option = option(
+    "--address",
+    metavar="HOST:PORT",
+    section=PANEL,
+    help="Address of the server's HTTP port. Also PENSTOCK_ADDRESS. Default 127.0.0.1:8090.",
+)
+token_option = option(
+    "--token",
+    metavar="TOKEN",
+    section=PANEL,
+    help="Token for the server. Also PENSTOCK_TOKEN, or PENSTOCK_TOKEN_FILE for a file with it.",
+)
+context_option = option(
+    "--context",
+    metavar="CONTEXT",
+    section=PANEL,
+    help="Use the address, token and project of this context. See penstock context.",
+)
+project_option = option(
+    "--project", "-P", metavar="PROJECT", section=PANEL, help="Project of short names. Also PENSTOCK_PROJECT."
+)
+json_option = option("as_json", "--json", "-J", is_flag=True, section=PANEL, help="Print one JSON object per line.")
 
-SHARED: dict[str, tuple[Any, object]] = {
-    "address": (AddressOption, None),
-    "token": (TokenOption, None),
-    "context": (ContextOption, None),
-    "project": (ProjectOption, None),
-    "as_json": (JsonOption, False),
-}
-
-OPTION_OF = {  # what the API calls the value of an option
+OPTION_OF = {  # parameter of the API: the option that sets it
     "delay_seconds": "--delay",
     "from": "-o",
     "json": "--where",
@@ -70,33 +70,38 @@ OPTION_OF = {  # what the API calls the value of an option
 }
 NO_DEAD_LETTER_TOPIC = "dead_letter_policy needs a dead_letter_topic"
 
-# Arguments and options that several commands take.
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Its short name, or projects/P/topics/T.")]
-Subscription = Annotated[str, typer.Argument(metavar="SUB", help="Its short name, or projects/P/subscriptions/S.")]
-Queue = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before doing it.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would be done, and do nothing.")]
-Template = Annotated[
-    str | None,
-    typer.Option("--format", "-f", "-F", metavar="TEMPLATE", help="How to write a message: '%t %o %k %s\\n'."),
-]
-Filter = Annotated[
-    str | None,
-    typer.Option("--filter", metavar="FILTER", help="Only with these attributes: 'attributes.kind = \"a\"'."),
-]
-Text = Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Only with this in body or attributes.")]
-JsonPath = Annotated[
-    str | None, typer.Option("--where", metavar="PATH[=VALUE]", help="Only where the JSON body has it: '$.a.b=5'.")
-]
+# Arguments and options of several commands.
+topic_argument = argument("topic", metavar="TOPIC", help="Topic name, or projects/P/topics/T.")
+subscription_argument = argument(
+    "subscription", metavar="SUBSCRIPTION", help="Subscription name, or projects/P/subscriptions/S."
+)
+queue_argument = argument("queue", metavar="QUEUE", help="Queue name.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Show what would happen, and change nothing.")
+template_option = click.option(
+    "template",
+    "--format",
+    "-f",
+    "-F",
+    metavar="TEMPLATE",
+    help="Format of each message, such as '%o %k %s\\n': offset, ordering key, body.",
+)
+filter_option = click.option(
+    "--filter", metavar="FILTER", help="Only messages whose attributes match, such as 'attributes.kind = \"a\"'."
+)
+text_option = click.option("--text", metavar="TEXT", help="Only messages with this text in the body or an attribute.")
+json_path_option = click.option(
+    "json", "--where", metavar="PATH[=VALUE]", help="Only messages whose JSON body has this value, such as '$.a.b=5'."
+)
 
 
 class Place(NamedTuple):
-    """Where the server is and what to say to it."""
+    """The server of a command, and the token and project that go with its requests."""
 
     address: str
     token: str | None
     project: str | None
-    is_guess: bool = False  # nobody has said where
+    is_guess: bool = False  # True if the address is only the default
 
 
 class Session:
@@ -120,7 +125,7 @@ class Session:
 
     @cached_property
     def home(self) -> str:
-        """The project in which short names live."""
+        """The project of short names."""
         return self.place.project or str(self.client.get("/server")["default_project"])
 
     def close(self) -> None:
@@ -129,7 +134,7 @@ class Session:
 
     @property
     def project(self) -> dict[str, str]:
-        """For a query or a body; empty where the server's own default project is meant."""
+        """The project for a query or a body, or nothing if it is the server's default project."""
         return {"project": self.place.project} if self.place.project else {}
 
     def get(self, path: str, **query: Any) -> Any:
@@ -139,7 +144,7 @@ class Session:
         return self.client.post(path, dict(body or {}), **self.project)
 
     def create(self, path: str, body: Mapping[str, Any]) -> Any:
-        """As `post`, for what names a thing in its body; a full name says its project itself."""
+        """Post a body with a name. The project of a full name goes before the session's project."""
         parts = str(body.get("name", "")).split("/")
         inside = {"project": parts[1]} if len(parts) == 4 else self.project
         return self.client.post(path, inside | dict(body))
@@ -158,7 +163,7 @@ class Session:
 
 
 def path_of(kind: str, name: str, *more: object) -> str:
-    """`/topics/NAME/messages`, with the name as one segment."""
+    """Return `/topics/NAME/messages`, with the name as one segment."""
     from penstock.admin.client import path_of as client_path_of
 
     if not name:
@@ -167,15 +172,22 @@ def path_of(kind: str, name: str, *more: object) -> str:
 
 
 def on_server(run: Callable[..., None]) -> Callable[..., None]:
-    """A command that is handed a Session and has the shared options besides its own."""
+    """Hand a command a Session, and give it the options that every command on a server has."""
 
-    def command(**given: Any) -> None:
-        options = {name: given.pop(name) for name in SHARED}
-        as_json = options.pop("as_json")
-        place = find_place(os.environ, **options)
-        with closing(Session(place, Output(json=as_json, template=given.get("template")))) as session:
+    @wraps(run)
+    def command(
+        *,
+        address: str | None,
+        token: str | None,
+        context: str | None,
+        project: str | None,
+        as_json: bool,
+        **values: Any,
+    ) -> None:
+        place = find_place(os.environ, address=address, token=token, context=context, project=project)
+        with closing(Session(place, Output(json=as_json, template=values.get("template")))) as session:
             try:
-                run(session, **given)
+                run(session, **values)
             except UnavailableError as error:
                 if not place.is_guess:
                     raise
@@ -183,11 +195,11 @@ def on_server(run: Callable[..., None]) -> Callable[..., None]:
             except InvalidArgumentError as error:
                 raise _in_words_of_the_command(error) from None
 
-    return _shown_as(command, run, "session", SHARED)
+    return with_all(address_option, token_option, context_option, project_option, json_option)(command)
 
 
 def _in_words_of_the_command(error: InvalidArgumentError) -> InvalidArgumentError:
-    """What the server says of a parameter that is an option here."""
+    """Name the option instead of the parameter of the API, if an option sets it."""
     parameter, must, rest = error.message.partition(" must ")
     if error.message == NO_DEAD_LETTER_TOPIC:
         return WrongUsageError("--max-attempts needs --dead-letter-topic")
@@ -198,39 +210,11 @@ def _in_words_of_the_command(error: InvalidArgumentError) -> InvalidArgumentErro
     return WrongUsageError(f"{OPTION_OF[parameter]}{must}{rest}")
 
 
-def sharing(options: Mapping[str, tuple[Any, object]], name: str, make: Callable[..., Any]) -> Callable[..., Any]:
-    """A command with options that others have as well; it is handed what `make` makes of them, as `name`."""
-
-    def decorate(run: Callable[..., None]) -> Callable[..., None]:
-        def command(session: Session, **given: Any) -> None:
-            run(session, **{name: make(**{each: given.pop(each) for each in options})}, **given)
-
-        return _shown_as(command, run, name, options)
-
-    return decorate
-
-
-def _shown_as(
-    command: Callable[..., None], run: Callable[..., None], name: str, options: Mapping[str, tuple[Any, object]]
-) -> Callable[..., None]:
-    """Typer reads the options of a command from its signature: those of `run`, with `options` in place of `name`."""
-    own = [each for each in signature(run, eval_str=True).parameters.values() if each.name != name]
-    more = [
-        Parameter(each, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for each, (kind, default) in options.items()
-    ]
-    command.__doc__, command.__name__ = run.__doc__, run.__name__
-    cast(Any, command).__signature__ = Signature([*own, *more])
-    command.__annotations__ = {each.name: each.annotation for each in [*own, *more]}
-    return command
-
-
 Conditions = Mapping[str, str | None]  # on messages, as the API takes them
-CONDITIONS: dict[str, tuple[Any, object]] = {"json": (JsonPath, None), "text": (Text, None), "filter": (Filter, None)}
-with_conditions = sharing(CONDITIONS, "conditions", dict)
+with_conditions = with_all(json_path_option, text_option, filter_option)
 
 
-# ---------------------------------------------------------------------- where the server is
+# ---------------------------------------------------------------------- the address of the server
 
 
 def find_place(
@@ -246,7 +230,7 @@ def find_place(
     token = token or (chosen.token if chosen and context else "") or _token(environment)
     token = token or (chosen.token if chosen else "")
     if not (token.isascii() and token.isprintable()):
-        raise WrongUsageError("The token has characters that no token has")
+        raise WrongUsageError("The token has characters that are not allowed in a token")
     address = address or _from_ready_file(environment)
     return Place(
         address or DEFAULT_ADDRESS,
@@ -263,9 +247,9 @@ def _context(environment: Mapping[str, str], name: str | None, address: str | No
         return None
     from penstock.commands.contexts import contexts_file, read_contexts
 
-    known = read_contexts(contexts_file(environment))
-    wanted = name or environment.get("PENSTOCK_CONTEXT") or known.current
-    return known.find(wanted) if wanted else None
+    contexts = read_contexts(contexts_file(environment))
+    chosen = name or environment.get("PENSTOCK_CONTEXT") or contexts.current
+    return contexts.find(chosen) if chosen else None
 
 
 def _token(environment: Mapping[str, str]) -> str:
@@ -279,10 +263,10 @@ def _token(environment: Mapping[str, str]) -> str:
 
 
 def _from_ready_file(environment: Mapping[str, str]) -> str | None:
-    """Of a server that is running; a file that is not there, or not whole yet, says nothing."""
+    """Return the HTTP address in the ready file, or None if the file is missing or not complete yet."""
     file = environment.get("PENSTOCK_READY_FILE")
     if file:
         with suppress(OSError, ValueError, AttributeError):
-            found = json_text.loads(Path(file).read_text(encoding="utf-8")).get("http")
-            return str(found) if found else None
+            address = json_text.loads(Path(file).read_text(encoding="utf-8")).get("http")
+            return str(address) if address else None
     return None

@@ -1,19 +1,21 @@
-"""`penstock stats` and `penstock lag`: what the server does, and who is behind."""
+"""`penstock stats` and `penstock lag`."""
 
 from __future__ import annotations
 
 from itertools import islice
 from threading import Event
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
+from penstock.broker.counts import SAMPLED
+from penstock.commands.help import command
 from penstock.commands.output import Column, age, count, moment, rate, size
 from penstock.commands.session import Session, on_server
-from penstock.commands.times import seconds
-from penstock.commands.topics import Limit
+from penstock.commands.topics import limit_option
+from penstock.commands.value_parsers import parse_duration
 
-FLOWS = ("published", "delivered", "acked", "returned", "dead_lettered", "commits")
+FLOWS = [*(each.name for each in SAMPLED if each.unit == "messages"), "commits"]
 FIELDS = [
     *(Column(f"{name.replace('_', ' ')}/s", f"{name}.per_second", rate) for name in FLOWS),
     *(Column(name.replace("_", " "), f"{name}.total", count) for name in FLOWS),
@@ -39,17 +41,15 @@ LAG = [
 ]
 
 
+@command()
 @on_server
-def stats(
-    session: Session,
-    *,
-    every: Annotated[str | None, typer.Option(metavar="DURATION", help="Again and again, until Ctrl-C.")] = None,
-) -> None:
+@click.option("--every", metavar="DURATION", help="Repeat at this interval, until Ctrl-C.")
+def stats(session: Session, *, every: str | None) -> None:
     """Show totals and rates of the server.
 
-    Rates are those of the last ten seconds, totals those since it started. `penstock top` shows them live.
+    Rates are averages of the last ten seconds. Totals count from the start of the server. penstock top shows them live.
     """
-    pause, never = seconds(every, "--every") if every is not None else 0.0, Event()
+    pause, never = parse_duration(every, "--every") if every is not None else 0.0, Event()
     while True:
         session.output.record(session.client.get("/statistics"), FIELDS)
         if not pause:
@@ -57,22 +57,20 @@ def stats(
         never.wait(pause)
 
 
+@command()
 @on_server
-def lag(
-    session: Session,
-    *,
-    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only readers of this topic.")] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="Also those that are not behind.")] = False,
-    limit: Limit = 0,
-) -> None:
-    """Show which subscriptions are behind, the furthest first.
+@click.option("--topic", metavar="TOPIC", help="Only subscriptions of this topic.")
+@click.option("everybody", "--all", is_flag=True, help="Also show subscriptions without a backlog.")
+@limit_option
+def lag(session: Session, *, topic: str | None, everybody: bool, limit: int) -> None:
+    """Show the backlog of subscriptions, largest first.
 
-    In a pipe: name, topic, messages behind, their bytes, in flight, age of the oldest in seconds, acked a second, and
-    in how many seconds it will be done at that rate.
+    Fields in a pipe: name, topic, backlog in messages and in bytes, messages in flight, age of the oldest unacked
+    message in seconds, acks per second, seconds until the backlog is empty at this rate.
     """
     rows = session.pages("/subscriptions", "subscriptions", topic=topic, sort="-backlog")
-    behind = (_with_end(each) for each in rows if everybody or each["backlog_messages"] or each["in_flight_messages"])
-    session.table(islice(behind, limit or None), LAG, "Nobody is behind.")
+    behind = (_with_end(row) for row in rows if everybody or row["backlog_messages"] or row["in_flight_messages"])
+    session.table(islice(behind, limit or None), LAG, "No backlog.")
 
 
 def _with_end(row: dict[str, Any]) -> dict[str, Any]:

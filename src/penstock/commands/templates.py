@@ -1,7 +1,7 @@
-"""Templates: how a message is written (`-f`, as in kcat), and bodies that are different for each message.
+"""Templates of the output of messages (`-f`, as in kcat), and variables in the bodies of published messages.
 
 -f '%t %o %k %s\\n'          %t topic %p project %o offset %i id %k key %s body %S its size %T time %h attributes
-'order {n} {uuid} {now}'    what is not known in braces stays, so that JSON needs no escapes
+'order {n} {uuid} {now}'    unknown names in braces stay as they are, so that JSON needs no escapes
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from penstock.commands.exits import WrongUsageError
-from penstock.commands.times import EPOCH
+from penstock.commands.exit_codes import WrongUsageError
+from penstock.commands.value_parsers import EPOCH
+from penstock.terminal import safe_text
 
 Message = Mapping[str, Any]
 Piece = bytes | Callable[[Message], bytes]
@@ -23,7 +24,7 @@ ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
 
 def body(message: Message) -> bytes:
-    """The exact bytes of a message as the server wrote it down; where it decoded them, its JSON."""
+    """Return the body of a message, or its decoded form if the server decoded it."""
     decoded = message.get("decoded")
     if decoded and decoded["text"] is not None:
         return str(decoded["text"]).encode()
@@ -66,25 +67,35 @@ KNOWN = " ".join(f"%{each}" for each in FIELDS)
 
 def parse_template(text: str) -> list[Piece]:
     pieces: list[Piece] = []
-    for found in re.finditer(r"%(.?)|\\(x[0-9a-fA-F]{2}|.?)|([^%\\]+)", text, re.DOTALL):
-        field, escape, plain = found.groups()
+    for match in re.finditer(r"%(.?)|\\(x[0-9a-fA-F]{2}|.?)|([^%\\]+)", text, re.DOTALL):
+        field, escape, plain = match.groups()
         if plain is not None:
             pieces.append(plain.encode())
         elif field is not None:
             if field not in FIELDS:
-                raise WrongUsageError(f"The template has an unknown %{field}; there are {KNOWN}")
+                raise WrongUsageError(f"Unknown %{field} in the template. Known: {KNOWN}")
             pieces.append(FIELDS[field])
         elif len(escape) == 3:
             pieces.append(bytes.fromhex(escape[1:]))
         elif escape in ESCAPES:
             pieces.append(ESCAPES[escape])
         else:
-            raise WrongUsageError(f"The template has an unknown \\{escape}; there are \\n \\t \\r \\0 \\\\ \\xHH")
+            raise WrongUsageError(f"Unknown \\{escape} in the template. Known: \\n \\t \\r \\0 \\\\ \\xHH")
     return pieces
 
 
-def render(pieces: list[Piece], message: Message) -> bytes:
-    return b"".join(piece if isinstance(piece, bytes) else piece(message) for piece in pieces)
+def render(pieces: list[Piece], message: Message, *, safe: bool = False) -> bytes:
+    """Format a message. `safe` escapes the values for a terminal, but not the template."""
+    return b"".join(piece if isinstance(piece, bytes) else _value(piece, message, safe) for piece in pieces)
+
+
+def _value(field: Callable[[Message], bytes], message: Message, safe: bool) -> bytes:
+    value = field(message)
+    return (
+        safe_text(value.decode("utf-8", "backslashreplace"), "\n\t" if field is body else "").encode()
+        if safe
+        else value
+    )
 
 
 # ---------------------------------------------------------------------- bodies
@@ -93,7 +104,7 @@ _VARIABLE = re.compile(r"\{(n|uuid|now|ms|random)\}")
 
 
 def fill(text: str, number: int, now: datetime, unique: Callable[[], str], chance: Callable[[], int]) -> str:
-    """A body with its variables: {n} counts from 1, {uuid}, {now} and {ms} the time, {random} a number below 2^32."""
+    """Replace the variables of a body: {n}, {uuid}, {now}, {ms} and {random}, a number below 2^32."""
     values: dict[str, Callable[[], str]] = {
         "n": lambda: str(number),
         "uuid": unique,
@@ -101,16 +112,16 @@ def fill(text: str, number: int, now: datetime, unique: Callable[[], str], chanc
         "ms": lambda: str((now - EPOCH) // timedelta(milliseconds=1)),
         "random": lambda: str(chance()),
     }
-    return _VARIABLE.sub(lambda found: values[found[1]](), text)
+    return _VARIABLE.sub(lambda match: values[match[1]](), text)
 
 
-def pairs(given: list[str] | None, what: str) -> dict[str, str]:
-    """`key=value` as many times as it was given."""
+def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
+    """Return a dictionary from `key=value` texts."""
     read: dict[str, str] = {}
-    for each in given or []:
-        key, equals, value = each.partition("=")
+    for text in texts:
+        key, equals, value = text.partition("=")
         if not equals or not key:
-            raise WrongUsageError(f"{what} is KEY=VALUE, not {each!r}")
+            raise WrongUsageError(f"{what} must be KEY=VALUE, not {text!r}")
         read[key] = value
     return read
 
@@ -119,4 +130,4 @@ def json_value(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise WrongUsageError(f"{what} is JSON, and this is not: {text[:80]!r}") from None
+        raise WrongUsageError(f"{what} must be JSON, not {text[:80]!r}") from None

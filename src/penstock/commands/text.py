@@ -1,42 +1,50 @@
-"""`penstock text send` and `penstock text consume`: the broker for shell scripts.
+"""`penstock text send` and `penstock text consume`, for shell scripts.
 
-Standard output carries ids or contents and nothing else; an error is one sentence on standard error.
+Only ids or message contents go to standard output. An error is one sentence on standard error.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated
 
-import typer
+import click
 
-from penstock.commands.help import Commands
+from penstock.commands.help import group
+from penstock.commands.parameters import Number, WholeNumber, argument
+from penstock.terminal import tell, write_body
 
-app = Commands("Send and consume over the text protocol.")
+app = group(help="Send and consume over the text protocol.")
 
-Address = Annotated[
-    str,
-    typer.Option(metavar="HOST:PORT|unix:PATH", help="Where the server is.", envvar="PENSTOCK_TEXT_ADDRESS"),
-]
-Queue = Annotated[str, typer.Argument(help="Name of the queue.")]
+address_option = click.option(
+    "--address",
+    metavar="HOST:PORT|unix:PATH",
+    default="127.0.0.1:9123",
+    envvar="PENSTOCK_TEXT_ADDRESS",
+    help="Address of the text protocol.",
+)
+queue_argument = argument("queue", help="Queue name.")
 
 EXIT_FAILED = 1
 
 
 @app.command()
-def send(
-    queue: Queue,
-    messages: Annotated[list[str] | None, typer.Argument(help="One message each; without any, standard input.")] = None,
-    *,
-    address: Address = "127.0.0.1:9123",
-    lines: Annotated[bool, typer.Option("--lines", help="Every line of standard input is a message.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the ids.")] = False,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Give up after so long.")] = 30,
-) -> None:
+@queue_argument
+@argument("messages", nargs=-1, help="Content of a message. Without MESSAGES, standard input is one message.")
+@address_option
+@click.option("--lines", is_flag=True, help="Send each line of standard input as a message.")
+@click.option("--quiet", is_flag=True, help="Do not print the ids.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    default=30,
+    type=Number(),
+    help="Stop if the server does not answer within this time.",
+)
+def send(queue: str, messages: tuple[str, ...], *, address: str, lines: bool, quiet: bool, timeout: float) -> None:
     """Send messages and print their ids once they are durable.
 
-    Without MESSAGES, standard input is one message, or one per line with --lines.
+    Without MESSAGES, standard input is one message, or one message per line with --lines.
     """
     from penstock.text import Client
 
@@ -44,26 +52,30 @@ def send(
     with Client(address, timeout_seconds=timeout) as client:
         for message_id in client.send_many(queue, contents):
             if not quiet:
-                print(message_id)
+                tell(message_id)
 
 
 @app.command()
-def consume(
-    queue: Queue,
-    *,
-    address: Address = "127.0.0.1:9123",
-    count: Annotated[int, typer.Option("--count", "-n", metavar="N", help="Stop after N; 0: never.")] = 0,
-    wait: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop when none came for so long. Default: never.")
-    ] = None,
-    null: Annotated[
-        bool, typer.Option("--null", "-0", help="End each content with a zero byte, not a line feed.")
-    ] = False,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Give up connecting after so long.")] = 30,
-) -> None:
-    """Write the contents of messages to standard output, each acknowledged once it is written.
+@queue_argument
+@address_option
+@click.option(
+    "--count", "-n", metavar="N", default=0, type=WholeNumber(), help="Stop after N messages. 0 means no limit."
+)
+@click.option(
+    "--wait", metavar="SECONDS", type=Number(), help="Stop if no message arrives within this time. Default: never."
+)
+@click.option("--null", "-0", is_flag=True, help="End each message with a zero byte instead of a line feed.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    default=30,
+    type=Number(),
+    help="Stop if the server cannot be reached within this time.",
+)
+def consume(queue: str, *, address: str, count: int, wait: float | None, null: bool, timeout: float) -> None:
+    """Write messages to standard output, and ack each message after it is written.
 
-    The exit code is 1 if --count was given and fewer came.
+    The exit code is 1 if fewer than --count messages arrive.
     """
     from penstock.text import Client
 
@@ -71,14 +83,13 @@ def consume(
     with Client(address, timeout_seconds=timeout) as client:
         messages = client.consume(queue, window=min(count or 100, 100), wait_seconds=wait)
         for message in messages:
-            sys.stdout.buffer.write(message.content + end)
-            sys.stdout.buffer.flush()
+            write_body(message.content, end)
             message.ack()
             written += 1
             if written == count:
                 break
         messages.close()
-    raise typer.Exit(EXIT_FAILED if written < count else 0)
+    raise click.exceptions.Exit(EXIT_FAILED if written < count else 0)
 
 
 def _input(lines: bool) -> Iterator[bytes]:

@@ -1,24 +1,29 @@
-"""`penstock top`: the server live in a terminal, once a second."""
+"""`penstock top`: live statistics in a terminal."""
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import sys
 import termios
 import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
+import click
 
-from penstock.commands.exits import WrongUsageError
-from penstock.commands.output import Column, age, count, rate, rich_table, size
+from penstock.broker.counts import SAMPLED
+from penstock.commands.exit_codes import WrongUsageError
+from penstock.commands.help import command
+from penstock.commands.output import Column, age, count, draw, rate, size, table_lines, whole_screen
+from penstock.commands.parameters import WholeNumber
 from penstock.commands.session import Session, on_server
-from penstock.commands.times import seconds
+from penstock.commands.value_parsers import parse_duration
 from penstock.errors import UnavailableError
+from penstock.terminal import safe_text
 
 PAGE = 200
 LEAST_SECONDS = 0.1
@@ -44,7 +49,7 @@ TOPICS = [
 
 
 class View(NamedTuple):
-    """What the person chose."""
+    """The sort order and the table that the user chose."""
 
     sort: str = "b"
     topics: bool = False
@@ -52,35 +57,31 @@ class View(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What the server answered, or why it did not."""
+    """Statistics of the server, or the reason why there are none."""
 
     totals: dict[str, Any]
     rows: list[dict[str, Any]]
     problem: str = ""
 
 
+@command()
 @on_server
-def top(
-    session: Session,
-    *,
-    every: Annotated[str, typer.Option("--every", "-d", metavar="DURATION", help="Between two looks.")] = "1s",
-    rounds: Annotated[int, typer.Option("--rounds", metavar="N", help="End after so many looks; 0: never.")] = 0,
-) -> None:
-    """Show live what the server does, like the tool of that name.
+@click.option("--every", "-d", metavar="DURATION", default="1s", help="Refresh interval.")
+@click.option("--rounds", metavar="N", default=0, type=WholeNumber(), help="Stop after N refreshes. 0 means never.")
+def top(session: Session, *, every: str, rounds: int) -> None:
+    """Show live statistics of the server.
 
-    Keys: q ends it; b, a, r and n sort by backlog, age, rate and name; t changes between subscriptions and topics;
-    space pauses. It needs a terminal; in a pipe, use stats --every.
+    Keys: q quits. b, a, r and n sort by backlog, age, rate and name. t switches between subscriptions and topics. Space
+    pauses. This command needs a terminal. In a pipe, use penstock stats --every.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise WrongUsageError("top needs a terminal; in a pipe, use penstock stats --every 1s")
-    from rich.live import Live
-
-    pause, view = max(LEAST_SECONDS, seconds(every, "--every")), View()
+        raise WrongUsageError("top needs a terminal. In a pipe, use penstock stats --every 1s")
+    pause, view = max(LEAST_SECONDS, parse_duration(every, "--every")), View()
     look = _look(session, view)
-    with _keys() as resized, Live(console=session.output.console, screen=True, auto_refresh=False) as live:
+    with _keys() as resized, whole_screen():
         number = 0
         while True:
-            live.update(_screen(session, look, view), refresh=True)
+            draw(_screen(session, look, view))
             number += 1
             if number == rounds:
                 return
@@ -103,34 +104,36 @@ def _after(view: View, key: str) -> View:
 def _look(session: Session, view: View) -> Look:
     kind, sort = ("topics", TOPIC_SORTS) if view.topics else ("subscriptions", SORTS)
     try:
-        totals, _ = session.client.get("/statistics"), session.home  # asked for here, where it may fail
+        totals, _ = (
+            session.client.get("/statistics"),
+            session.home,
+        )  # the project is requested here too, because the request may fail
         page = session.get(f"/{kind}", sort=sort[view.sort], page_size=PAGE)
         return Look(totals, page[kind])
-    except UnavailableError as error:  # it may come back
+    except UnavailableError as error:  # the server may return
         return Look({}, [], error.message)
 
 
-def _screen(session: Session, look: Look, view: View) -> Any:
-    from rich.console import Group
-    from rich.text import Text
-
-    height, width = session.output.console.height, session.output.console.width
+def _screen(session: Session, look: Look, view: View) -> list[str]:
+    """Return the lines of the screen, as many and as wide as the terminal has room for."""
+    width, height = shutil.get_terminal_size()
+    style = session.output.style
     if look.problem:
-        return Text(look.problem, style="red")
-    head = [Text(line, no_wrap=True, overflow="ellipsis") for line in _head(look.totals)]
-    columns = TOPICS if view.topics else SUBSCRIPTIONS
-    table = rich_table(look.rows[: max(1, height - len(head) - 4)], columns, session.home)
+        return [style(safe_text(look.problem), "red")]
+    head = list(_head(look.totals))
+    rows = look.rows[: max(1, height - len(head) - 5)]
+    title, *table = table_lines(rows, TOPICS if view.topics else SUBSCRIPTIONS, width, session.home)
     other, state = "subscriptions" if view.topics else "topics", "PAUSED  " if view.paused else ""
-    keys = f"{KEYS}  t {other}  space {'go on' if view.paused else 'pause'}"
-    foot = Text(f"{state}{keys}"[:width], style="dim", no_wrap=True)
-    return Group(*head, Text(""), table, Text(""), foot)
+    keys = f"{state}{KEYS}  t {other}  space {'resume' if view.paused else 'pause'}"
+    plain, table = [line[:width] for line in (*head, "")], [line[:width] for line in (*table, "")]
+    return [*plain, style(title[:width], "bold"), *table, style(keys[:width], "dim")]
 
 
 def _head(totals: dict[str, Any]) -> Iterator[str]:
     def a_second(name: str) -> str:
         return f"{name.replace('_', ' ')} {rate(totals[name]['per_second'])}/s"
 
-    yield "   ".join(map(a_second, ("published", "delivered", "acked", "returned", "dead_lettered")))
+    yield "   ".join(a_second(each.name) for each in SAMPLED if each.unit == "messages")
     yield (
         f"backlog {count(totals['backlog_messages'])}   in flight {count(totals['in_flight_messages'])}   "
         f"oldest {age(totals['oldest_age_seconds'])}   commits {rate(totals['commits']['per_second'])}/s, "
@@ -141,7 +144,7 @@ def _head(totals: dict[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def _keys() -> Iterator[int]:
-    """Keys come as they are typed, and the terminal is as before in the end; readable where its size changed."""
+    """Read keys without Enter, and restore the terminal at the end. Yield a file that is readable after a resize."""
     terminal = sys.stdin.fileno()
     before, (reader, writer) = termios.tcgetattr(terminal), os.pipe()
     os.set_blocking(writer, False)
@@ -159,7 +162,7 @@ def _keys() -> Iterator[int]:
 
 
 def _key(wait: float, resized: int) -> str:
-    """What was typed within that time; a changed size of the terminal ends the wait as well."""
+    """Return the key typed within this time, or "". A resize ends the wait."""
     ready, _, _ = select.select([sys.stdin, resized], [], [], wait)
     if resized in ready:
         os.read(resized, 100)

@@ -1,28 +1,30 @@
-"""`penstock topics`: list, create, show, change and delete topics."""
+"""`penstock topics`."""
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from penstock.commands.help import Commands
+from penstock.broker.model import TopicOptions
+from penstock.commands.help import group
+from penstock.commands.option_flags import read_options, with_topic_options
 from penstock.commands.output import Column, age, count, moment, rate, size
-from penstock.commands.questions import ask
-from penstock.commands.session import Session, Topic, Yes, on_server, path_of, sharing
-from penstock.commands.templates import pairs
-from penstock.commands.times import seconds
-from penstock.commands.times import size as read_size
+from penstock.commands.parameters import WholeNumber
+from penstock.commands.prompts import confirm
+from penstock.commands.session import Session, on_server, path_of, topic_argument, yes_option
 from penstock.wording import counted
 
-app = Commands("List, create, show, change and delete topics.")
+app = group(help="List, create, show, change and delete topics.")
 
-Search = Annotated[str | None, typer.Option(metavar="TEXT", help="Only names with this inside.")]
-Limit = Annotated[int, typer.Option(metavar="N", help="At most so many; 0: all.", min=0)]
-Label = Annotated[list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="Repeat for more.")]
-Retention = Annotated[str | None, typer.Option(metavar="DURATION", help="Keep acked messages so long.")]
-RetentionBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="At most so much of them; 0: no cap.")]
+search_option = click.option("--search", metavar="TEXT", help="Only names that contain this text.")
+limit_option = click.option(
+    "--limit", metavar="N", default=0, type=WholeNumber(min=0), help="Maximum number of lines. 0 means all."
+)
+label_option = click.option(
+    "--label", metavar="KEY=VALUE", multiple=True, help="Label of the resource. Can be repeated."
+)
 
 COLUMNS = [
     Column("TOPIC", "name", resource=True),
@@ -50,76 +52,55 @@ FIELDS = [
 ]
 
 
-def _options(label: list[str] | None, retention: str | None, retention_bytes: str | None) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    if label is not None:
-        given["labels"] = pairs(label, "A label")
-    if retention is not None:
-        given["retention_seconds"] = seconds(retention, "--retention")
-    if retention_bytes is not None:
-        given["retention_bytes"] = read_size(retention_bytes, "--retention-bytes")
-    return given
-
-
-with_options = sharing(
-    {"label": (Label, None), "retention": (Retention, None), "retention_bytes": (RetentionBytes, None)},
-    "options",
-    _options,
-)
-
-
 @app.command()
 @on_server
-def ls(
-    session: Session,
-    *,
-    search: Search = None,
-    sort: Annotated[
-        str | None, typer.Option(metavar="KEY", help="name, messages, bytes, rate ...; -rate: largest first.")
-    ] = None,
-    limit: Limit = 0,
-) -> None:
+@search_option
+@click.option("--sort", metavar="KEY", help="Sort by name, messages, bytes or rate. -rate puts the largest first.")
+@limit_option
+def ls(session: Session, *, search: str | None, sort: str | None, limit: int) -> None:
     """List topics.
 
-    In a pipe: name, messages, bytes, subscriptions, messages published a second, time of the last.
+    Fields in a pipe: name, messages, bytes, subscriptions, published messages per second, time of the last message.
     """
     rows = session.pages("/topics", "topics", search=search, sort=sort)
-    session.table(islice(rows, limit or None), COLUMNS, "There is no topic.")
+    session.table(islice(rows, limit or None), COLUMNS, "No topics.")
 
 
 @app.command()
 @on_server
-@with_options
-def create(session: Session, topic: Topic, *, options: dict[str, Any]) -> None:
+@topic_argument
+@with_topic_options
+def create(session: Session, topic: str, **options: Any) -> None:
     """Create a topic."""
-    made = session.create("/topics", {"name": topic, **options})
+    made = session.create("/topics", {"name": topic, **read_options(TopicOptions, options)})
     session.output.say(made["name"], made)
 
 
 @app.command()
 @on_server
-def show(session: Session, topic: Topic) -> None:
-    """Show all about a topic."""
+@topic_argument
+def show(session: Session, topic: str) -> None:
+    """Show a topic."""
     session.output.record(session.get(path_of("topics", topic)), FIELDS)
 
 
 @app.command()
 @on_server
-@with_options
-def change(session: Session, topic: Topic, *, options: dict[str, Any]) -> None:
-    """Change a topic; what is not given stays as it is. Labels replace all that there were."""
-    session.output.record(session.patch(path_of("topics", topic), options), FIELDS)
+@topic_argument
+@with_topic_options
+def change(session: Session, topic: str, **options: Any) -> None:
+    """Change options of a topic. Options that are not given keep their values, --label replaces all labels."""
+    session.output.record(session.patch(path_of("topics", topic), read_options(TopicOptions, options)), FIELDS)
 
 
 @app.command()
 @on_server
-def delete(session: Session, topic: Topic, *, yes: Yes = False) -> None:
-    """Delete a topic and its messages; its subscriptions stay, detached."""
-    known = session.get(path_of("topics", topic))
-    ask(
-        f"Delete {known['name']} with {counted(known['messages'], 'message')}, "
-        f"read by {counted(known['subscriptions'], 'subscription')}?",
-        yes,
-    )
+@topic_argument
+@yes_option
+def delete(session: Session, topic: str, *, yes: bool) -> None:
+    """Delete a topic and its messages. Its subscriptions stay, but they deliver nothing more."""
+    record = session.get(path_of("topics", topic))
+    messages, subscriptions = counted(record["messages"], "message"), counted(record["subscriptions"], "subscription")
+    confirm(f"Delete {record['name']} with {messages} and {subscriptions}?", yes)
     session.delete(path_of("topics", topic))
-    session.output.say(f"Deleted {known['name']}", {"deleted": known["name"]})
+    session.output.say(f"Deleted {record['name']}", {"deleted": record["name"]})

@@ -1,5 +1,5 @@
-"""The doors: each speaks one protocol, translates, and never decides.
+"""The doors: each implements one protocol, translates, and decides nothing.
 
-The law of this package: one operation of a client is decode, one call of the queue, encode. A door never
-imports another door, and its vendor's words stay inside it.
+An operation of a client is decoded, becomes one call of the queue, and the result is encoded. A door never imports
+another door, and the terms of its vendor stay inside it.
 """

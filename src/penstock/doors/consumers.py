@@ -1,6 +1,6 @@
-"""Who consumes through a door just now: what doors say of their clients, and the list that those who wait are in.
+"""The connected consumers of a door: their records, and the list of them.
 
-Nothing is counted a message: a consumer is noted when it comes and forgotten when it goes.
+Consumers are recorded when they connect and removed when they disconnect. Nothing is updated per message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal["stream", "pull", "push", "cursor"]
 
 
 class Batch(NamedTuple):
-    """What a reader of the log went past in its last step."""
+    """The offsets that a reader of the log passed in its last step."""
 
     first: int
     until: int
@@ -21,17 +21,17 @@ class Batch(NamedTuple):
 
 
 class Consumer(NamedTuple):
-    kind: Kind | None  # an open stream, a call that waits, an endpoint, a reader of the log; None: wants no more
-    holder: str  # as its leases name it
-    address: str = ""  # of its connection; empty where there is none
-    since: int = 0  # 0: not known
-    window: int = 0  # so many it may have at a time; 0: no limit of its own
-    held: Collection[tuple[int, ...]] | None = None  # offset first; where its leases do not name it
+    kind: Kind | None  # an open stream, a waiting call, an endpoint, a reader of the log. None: it takes no more
+    holder: str  # the holder of its leases
+    address: str = ""  # of its connection. Empty without a connection
+    since: int = 0  # time of the connect in nanoseconds. 0: unknown
+    window: int = 0  # maximum number of messages in flight. 0: no limit of its own
+    held: Collection[tuple[int, ...]] | None = None  # tuples that begin with the offset, if its leases do not name it
     batch: Batch | None = None
 
 
 class Consumers:
-    """Those of one door that come and go, by the name of their subscription."""
+    """The connected consumers of one door, by the name of their subscription."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
@@ -40,7 +40,7 @@ class Consumers:
 
     @contextmanager
     def present(self, subscription: str, consumer: Consumer) -> Iterator[None]:
-        """For as long as the context lasts."""
+        """Record a consumer for the duration of the context."""
         self._next = number = self._next + 1
         self._present.setdefault(subscription, {})[number] = consumer._replace(since=self._now())
         try:
@@ -56,5 +56,5 @@ class Consumers:
 
 
 def pull_holder(number: int, address: str) -> str:
-    """Every call on its own: a caller has no name."""
+    """Return a holder name for one pull call. Callers have no names, so each call gets one."""
     return f"pull-{number} of {address}" if address else f"pull-{number}"

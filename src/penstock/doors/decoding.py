@@ -1,4 +1,4 @@
-"""Bodies and the schema of their topic: what a door that knows schemas says of a message."""
+"""The interface for decoding and checking bodies by the schema of their topic."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from penstock.engine.port import TopicMetadata
 
 
 class Decoded(NamedTuple):
-    schema: str  # its name
+    schema: str  # name of the schema
     revision: str
     kind: str  # AVRO or PROTOCOL_BUFFER
     encoding: str  # JSON or BINARY
     text: str | None  # the body as JSON
-    problem: str = ""  # why there is none
+    problem: str = ""  # why there is no text
 
 
 class Decoder(Protocol):
     async def decode(self, topic: TopicMetadata, messages: Sequence[Message]) -> list[Decoded | None]:
-        """One for each; None where there is no schema to decode by."""
+        """Return a result for each message, or None for a message without a schema."""
 
     async def validate(self, topic: TopicMetadata, drafts: list[Draft]) -> list[Draft]:
-        """As they are to be published, if all of them fit the schema of their topic."""
+        """Return the drafts to publish. Raise an error unless all fit the schema of their topic."""
 
     def schema_of(self, topic: TopicMetadata) -> str:
-        """The name of the schema that its messages have to fit; empty without one."""
+        """Return the name of the topic's schema, or an empty string."""
 
 
 class NoDecoder:
-    """Where the packages that read schemas are not installed."""
+    """The decoder of a server without the packages that schemas need."""
 
     def __init__(self, sentence: str, mark: str) -> None:
-        """`mark`: the attribute that a message with a schema has."""
+        """`sentence`: the problem to report. `mark`: an attribute of every message with a schema."""
         self._sentence = sentence
         self._mark = mark
 
     async def decode(self, topic: TopicMetadata, messages: Sequence[Message]) -> list[Decoded | None]:
-        named = (each.attributes.get(self._mark) for each in messages)
-        return [None if name is None else Decoded(name, "", "", "", None, self._sentence) for name in named]
+        names = (message.attributes.get(self._mark) for message in messages)
+        return [None if name is None else Decoded(name, "", "", "", None, self._sentence) for name in names]
 
     async def validate(self, topic: TopicMetadata, drafts: list[Draft]) -> list[Draft]:
         return drafts

@@ -1,4 +1,4 @@
-"""Lists in pages: sorted, each page with the token of the next."""
+"""Pages of sorted lists. Each page has the token of the next page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from penstock.engine.port import Kind, NameLists
 from penstock.errors import InvalidArgumentError
 
 T = TypeVar("T")
 
 PAGE_SIZE = 100
 PAGE_SIZE_MAX = 1000
+WRONG_TOKEN = "This page_token is not one of this list"  # noqa: S105 - not a secret
 
 
 class Page(NamedTuple):
@@ -26,30 +28,52 @@ class Page(NamedTuple):
 def page_of(
     items: Iterable[T], size: int, token: str, key: Callable[[T], Any] = lambda item: item, *, descending: bool = False
 ) -> Page:
-    """What follows the place that the token names: what comes or goes meanwhile does not shift it.
+    """Return the page after the item that the token names. Added or deleted items do not shift the pages.
 
-    The key is a name, or a tuple that ends with one, so that no two are the same.
+    `key` returns a name, or a tuple that ends with a name, so that all keys are different.
     """
     ordered = sorted(items, key=key, reverse=descending)
-    start = _place(ordered, key, token, descending) if token else 0
+    start = _index_after(ordered, key, token, descending) if token else 0
     chosen = ordered[start : start + size]
     more = start + len(chosen) < len(ordered)
-    following = base64.urlsafe_b64encode(msgspec.json.encode(key(chosen[-1]))).decode() if more else ""
-    return Page(chosen, following, len(ordered))
+    return Page(chosen, token_of(key(chosen[-1])) if more else "", len(ordered))
 
 
-def _place(ordered: list[T], key: Callable[[T], Any], token: str, descending: bool) -> int:
+async def page_of_names(
+    queue: NameLists, kind: Kind, prefix: str, size: int, token: str, *, descending: bool = False
+) -> Page:
+    """Return a page of the sorted names that begin with a prefix. The cost depends on the size of the page only."""
+    last = key_of(token) if token else None
+    if last is not None and not isinstance(last, str):
+        raise InvalidArgumentError(WRONG_TOKEN)
+    names, total = await queue.names(kind, prefix, last, size + 1, descending=descending)
+    return Page(names[:size], token_of(names[size - 1]) if len(names) > size else "", total)
+
+
+def token_of(key: object) -> str:
+    """Return the token of the page that follows the item with this key."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(key)).decode()
+
+
+def key_of(token: str) -> Any:
     try:
-        last = msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True))
-        last = tuple(last) if isinstance(last, list) else last
+        key = msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True))
+    except (binascii.Error, msgspec.DecodeError, ValueError):
+        raise InvalidArgumentError(WRONG_TOKEN) from None
+    return tuple(key) if isinstance(key, list) else key
+
+
+def _index_after(ordered: list[T], key: Callable[[T], Any], token: str, descending: bool) -> int:
+    last = key_of(token)
+    try:
         low, high = 0, len(ordered)
         while low < high:
             middle = (low + high) // 2
-            found = key(ordered[middle])
-            if found < last if descending else found > last:
+            value = key(ordered[middle])
+            if value < last if descending else value > last:
                 high = middle
             else:
                 low = middle + 1
         return low
-    except (binascii.Error, msgspec.DecodeError, TypeError, ValueError):
-        raise InvalidArgumentError("This page_token is not one of this list") from None
+    except TypeError:
+        raise InvalidArgumentError(WRONG_TOKEN) from None

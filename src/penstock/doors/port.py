@@ -1,7 +1,7 @@
 """The interface through which doors plug into the server, and the record of their state.
 
-A door is started once and stopped once. When `start` returns it answers at `address`; when `stop` returns it has
-released everything, however its clients behaved.
+A door is started once and stopped once. When `start` returns, the door answers at `address`. When `stop` returns, it
+has released everything, however its clients behaved.
 """
 
 from __future__ import annotations
@@ -19,57 +19,57 @@ STARTING, OPEN, STOPPING = "starting", "open", "stopping"
 class Door(Protocol):
     @property
     def name(self) -> str:
-        """One word, the key of this door in the ready file: http, text ..."""
+        """The key of this door in the ready file, one word: http, text ..."""
 
     @property
     def address(self) -> str:
-        """host:port, known once started."""
+        """The host:port that the door listens on, once started."""
 
     @property
     def hints(self) -> Sequence[str]:
-        """Lines for the banner once started, such as what to export; may be empty."""
+        """Lines for the banner once started, such as variables to export."""
 
     @property
     def guarded(self) -> bool:
-        """Whether callers need credentials, or only this machine is answered."""
+        """True if callers need credentials, or if only this machine is answered."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """All that the door counts since the start, a word for each kind: requests refused, connections turned away."""
+        """The counters of the door since the start, by name: refused requests, refused connections."""
 
     def name_of(self, topic: str) -> str | None:
-        """How clients of this door call a topic, once started; None: they cannot reach it."""
+        """Return the name of a topic for clients of this door, once started. None: they cannot reach it."""
 
     def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
-        """Who of its clients is there for the messages of a subscription."""
+        """Return the connected consumers of a subscription."""
 
     async def start(self) -> None:
-        """Open. OSError (a port in use) or a PenstockError says why not."""
+        """Open the door. Raise OSError (a port in use) or a PenstockError."""
 
     async def stop(self, grace_seconds: float) -> None:
-        """Accept nothing new, finish what was begun within the grace, close."""
+        """Accept nothing new, finish open requests within the grace period, and close."""
 
 
 class Recovery(NamedTuple):
-    """What a start found in the store, and how long it took to have it in memory."""
+    """The result of a recovery at the start, and its duration."""
 
     topics: int = 0
-    messages: int = 0  # waiting, of all subscriptions together
+    messages: int = 0  # backlog of all subscriptions
     milliseconds: int = 0
 
 
 class Condition:
-    """How the server is: made by the assembly, written by the server, read by the doors."""
+    """The state of the server: created by the assembly, written by the server, read by the doors."""
 
     def __init__(self) -> None:
-        self.doors: dict[str, str] = {}  # name -> starting, open, stopping
-        self.counts: dict[str, Mapping[str, int]] = {}  # name -> what that door counts
-        self.names = Names()  # of a topic, at every door
+        self.doors: dict[str, str] = {}  # state by name: starting, open, stopping
+        self.counts: dict[str, Mapping[str, int]] = {}  # counters by name of the door
+        self.names = Names()  # the names of a topic for the clients of every door
         self.opened: Sequence[Door] = ()  # every door of this server
-        self.closed: dict[str, str] = {}  # name -> what to install, of doors that could not be opened
+        self.closed: dict[str, str] = {}  # package to install, by name of a door that could not be opened
         self.recovered = Recovery()
         self.stopping = False
-        self.failed = False  # the journal could not make a write durable; nothing more is accepted
+        self.failed = False  # True: the journal could not make a write durable, and nothing more is accepted
 
     @property
     def ready(self) -> bool:

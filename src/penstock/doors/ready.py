@@ -1,4 +1,4 @@
-"""A port that opens when every other door answers: what scripts of emulator images wait for. It says nothing."""
+"""A port that opens when every other door answers. Scripts for emulator images wait for it. It sends nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.wire.serving import Connections
 
 class ReadyDoor:
     name = "ready"
-    guarded = True  # there is nothing to be had
+    guarded = True  # it offers nothing
 
     def __init__(self, *, host: str, port: int, log: logging.Logger) -> None:
         self.address = ""
@@ -41,7 +41,7 @@ class ReadyDoor:
 
 
 class Visitor(asyncio.Protocol):
-    """Who connects has learnt all there is."""
+    """A connection, which is closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()

@@ -1,7 +1,7 @@
-"""Where the doors' queues live among the broker's topics and subscriptions.
+"""The names of resources, shared by all doors.
 
-Every door spells a resource alike, so that what one door writes another can read. A queue is a topic and one
-subscription of the same id, in a project; it comes into being when a client first names it.
+Every door uses the same names, so that one door can read messages of another. A queue is a topic and one subscription
+with the same id, in a project. It is created when a client first names it.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING
 
 from penstock import names
 from penstock.broker.model import SubscriptionOptions
-from penstock.errors import InvalidArgumentError
-from penstock.names import SNAPSHOTS, SUBSCRIPTIONS, TOPICS, parts_of
+from penstock.names import (
+    SNAPSHOTS,
+    SUBSCRIPTIONS,
+    TOPICS,
+    check_new_name,
+    full_name,
+    is_new_name,
+    parts_of,
+    project_of,
+)
 
 if TYPE_CHECKING:
     from penstock.doors.port import Door
 
-__all__ = ["CLIENTS", "QUEUE_OPTIONS", "SNAPSHOTS", "SUBSCRIPTIONS", "TOPICS", "Names", "full_name", "parts_of"]
-__all__ += ["subscription_name", "topic_name"]
+__all__ = ["CLIENTS", "QUEUE_OPTIONS", "SNAPSHOTS", "SUBSCRIPTIONS", "TOPICS", "Names"]
+__all__ += ["check_new_name", "full_name", "is_new_name", "parts_of", "project_of", "subscription_name", "topic_name"]
 
-# A queue keeps what it has until it is acked, and is never deleted for want of readers; a receipt is good until the
-# message is delivered again.
-QUEUE_OPTIONS = SubscriptionOptions(strict_receipts=False, retention_seconds=0)
+# A queue keeps its messages until they are acked, and never expires. A receipt is valid until the message is
+# redelivered.
+QUEUE_OPTIONS = SubscriptionOptions(retention_seconds=0)
 
-CLIENTS = {"pubsub": "pubsub", "azure": "azure", "text": "text", "spark": "flight"}  # and the door of each
-OF_QUEUES = {"azure"}  # clients whose door answers for queues that are there; to others naming one makes it
-
-
-def full_name(project: str, kind: str, name: str) -> str:
-    """As in programs, but that people can read it."""
-    found = names.full_name(project, kind, name)
-    if not found.isprintable():
-        raise InvalidArgumentError(f"A name in {kind} has printable characters only")
-    return found
+CLIENTS = {"pubsub": "pubsub", "azure": "azure", "text": "text", "spark": "flight"}  # door by client
+OF_QUEUES = {"azure"}  # clients that reach existing queues only. Other clients create a queue by naming it
 
 
 def topic_name(project: str, topic_id: str) -> str:
@@ -44,33 +44,26 @@ def subscription_name(project: str, subscription_id: str) -> str:
     return f"{names.prefix(project, SUBSCRIPTIONS)}{subscription_id}"
 
 
-def project_of(name: str) -> str:
-    """The project that any name is in; empty if it is in none. What is in one project has one time."""
-    start, _, rest = name.partition("/")
-    owner, slash, _ = rest.partition("/")
-    return owner if start == "projects" and slash else ""
-
-
 class Names:
-    """How clients call a topic: the one place that knows it for all of them."""
+    """The names of a topic for the clients of all doors."""
 
     def __init__(self, doors: Iterable[Door] = (), default_project: str = "") -> None:
         self._doors = {door.name: door for door in doors}
         self._project = default_project
 
     def of(self, topic: str, *, is_queue: bool) -> dict[str, str | None]:
-        """By kind of client; None where that client cannot reach the topic: no such name there, or no such door.
+        """Return the names of a topic by client. None: that client cannot reach the topic.
 
-        `is_queue`: a subscription of its name reads it.
+        `is_queue`: whether the topic has a subscription with the same id.
         """
         project, short = parts_of(topic)
-        found = {client: self._at(door, topic) for client, door in CLIENTS.items()}
+        names_by_client = {client: self._at(door, topic) for client, door in CLIENTS.items()}
         if not is_queue:
-            found |= dict.fromkeys(OF_QUEUES)
-        return found | {"python": short if project == self._project else topic}
+            names_by_client |= dict.fromkeys(OF_QUEUES)
+        return names_by_client | {"python": short if project == self._project else topic}
 
     def of_subscription(self, subscription: str, topic: str) -> dict[str, str | None]:
-        """Of one that is a queue, as its topic; others are known to Pub/Sub and to Python alone."""
+        """Return the names of a subscription by client. Only Pub/Sub and Python reach one that is not a queue."""
         project, short = parts_of(subscription, SUBSCRIPTIONS)
         here: dict[str, str | None] = {"python": short if project == self._project else subscription}
         here |= {"pubsub": subscription if "pubsub" in self._doors else None}

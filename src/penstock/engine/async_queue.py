@@ -16,6 +16,7 @@ from penstock.broker.names import parse_receipt
 from penstock.engine import commands, lookups
 from penstock.engine.backups import Backups
 from penstock.engine.clock import Clock
+from penstock.engine.connections import Connections
 from penstock.engine.engine import Engine, in_loop
 from penstock.engine.lease_origins import LeaseOrigin
 from penstock.engine.loop import EngineLoop
@@ -29,7 +30,6 @@ from penstock.engine.port import (
     Settled,
 )
 from penstock.engine.statistics import DoorTraffic
-from penstock.engine.time_travel import TimeTravel
 from penstock.engine.verbs import command, decision, lookup, timed_decision
 from penstock.engine.wakeups import Revision, revision
 from penstock.errors import PenstockError, UnavailableError
@@ -38,23 +38,23 @@ from penstock.journal.port import Journal
 
 class AsyncMessageQueue:
     def __init__(self, journal: Journal | Engine, **parts: Any) -> None:
-        """Over a journal, with an engine of its own, recovered here; or over the engine of a queue that stays open.
+        """Open a queue over a journal, with an engine of its own, or over the engine of a queue that stays open.
 
-        `start` it inside the loop that will use it.
+        Call `start` inside the event loop that will use the queue.
         """
         self.engine = journal if isinstance(journal, Engine) else Engine(journal, **parts)
         self.loop = EngineLoop(self.engine)
-        self.time = TimeTravel(self.engine, self.loop)
+        self.connections = Connections()
         self.backup = Backups(self.engine.journal).run
         self._owns_engine = not isinstance(journal, Engine)
         self._closed = False
         self.door, self.traffic = "python", DoorTraffic()
         if self._owns_engine:
             self.engine.recover()
-            # Going back is left to the news of the refusal. In the middle of a turn it would let the decisions of that
-            # turn be lost before anybody waits for them.
+            # The loop goes back when it hears of the refusal. In the middle of a turn, decisions of that turn would be
+            # lost before their callers wait for them.
             self.engine.when_stalled = self._refuse_while_stalled
-            self.engine.find_room = lambda: not self.engine.journal.full  # the writer looks for it
+            self.engine.find_room = lambda: not self.engine.journal.full  # the writer makes room
 
     def _refuse_while_stalled(self) -> None:
         stalled = self.engine.commits.stalled
@@ -62,7 +62,7 @@ class AsyncMessageQueue:
             raise stalled
 
     def at(self, door: str) -> AsyncMessageQueue:
-        """The same queue for one door: what goes through it is counted, and its leases are known by its name."""
+        """Return the same queue for one door. Its traffic is counted, and its leases carry the name of the door."""
         queue = copy(self)
         queue.door, queue.traffic = door, self.engine.doors.setdefault(door, DoorTraffic())
         return queue
@@ -71,21 +71,20 @@ class AsyncMessageQueue:
         self.begin()
 
     def begin(self) -> None:
-        """Belong to the running loop. Called again, it moves a queue whose loop was closed to a new one."""
+        """Attach the queue to the running event loop. Called again, move it from a closed loop to the running one."""
         self.loop.begin()
 
     async def close(self) -> None:
-        """Commit what is pending; an engine of its own ends with a snapshot and releases the journal."""
+        """Commit pending decisions. An engine of its own then writes a snapshot and releases the journal."""
         if self._closed:
             return
-        self.time.close()
         await self.loop.end()
         self._closed = True
         if self._owns_engine:
             await asyncio.to_thread(self.engine.close)
 
     def stop_waiting(self) -> None:
-        """From now on a pull or a lease that would wait is refused."""
+        """Refuse every pull and lease that would wait, from now on."""
         self.loop.wakeups.stop()
 
     @property
@@ -94,7 +93,7 @@ class AsyncMessageQueue:
 
     @property
     def failed(self) -> asyncio.Future[PenstockError]:
-        """Done when the journal has failed for good."""
+        """A future that is done when the journal has failed for good."""
         return self.loop.failed
 
     @property
@@ -169,7 +168,7 @@ class AsyncMessageQueue:
         try:
             await leased.durable
         except asyncio.CancelledError:
-            self.put_back(leased.deliveries)  # the caller is gone, and never saw them
+            self.put_back(leased.deliveries)  # the caller is gone and never saw the messages
             raise
         return leased.deliveries
 
@@ -189,9 +188,9 @@ class AsyncMessageQueue:
     async def _lease(
         self, name: str, max_messages: int, lease_seconds: float | None, max_bytes: int, holder: str, until: int
     ) -> tuple[Leased, bool]:
-        """Messages; without any, after the wait, whether it is worth to look again."""
+        """Return leased messages, or, if none arrived in time, whether another pull might find some."""
         engine, again = self.engine, False
-        if engine.is_tick_due():  # whatever time has ended is not given out
+        if engine.is_tick_due():  # expired messages and leases are handled first
             await self.loop.walk(engine.housekeep)
         since = self.revision(name) if until else None
         deliveries: list[Delivery] = []
@@ -213,13 +212,13 @@ class AsyncMessageQueue:
         tail = self._pass_on(name)
         self._note_lease(name, deliveries, holder)
         if not until or deliveries:
-            self.time.note_poll(name, found=bool(deliveries))
+            self.connections.note_poll(name, found=bool(deliveries))
         else:
             again = await self.loop.wakeups.wait(name, until, since)
             if self.loop.wakeups.stopped:
                 raise UnavailableError("The server is stopping")
         durable = self.loop.committed(number, None)
-        if not deliveries:  # nobody need wait for it, and a commit that was refused is then nobody's error
+        if not deliveries:  # no caller waits for it, so a refused commit must not be logged as unretrieved
             durable.add_done_callback(_retrieve)
         return Leased(deliveries, tail, durable), again
 
@@ -243,7 +242,7 @@ class AsyncMessageQueue:
             self.engine.lease_origins.note(deliveries, LeaseOrigin(self.door, holder, at))
 
     def _pass_on(self, name: str) -> int:
-        """Others may have what is left; the tail of the topic."""
+        """Wake other consumers for the remaining messages. Return the tail of the topic."""
         state = self.engine.broker.state
         subscription = state.subscription_names.get(name)
         if subscription is None:
@@ -252,43 +251,60 @@ class AsyncMessageQueue:
         return self.engine.tail(subscription.topic)
 
     def revision(self, name: str) -> Revision:
-        """Taken before a pull that may find nothing, it tells the wait after it whether something came meanwhile."""
+        """Return a value from before a pull. From it the wait after the pull sees whether messages came meanwhile."""
         with self.engine.lock:
             return revision(self.engine.broker.state, name)
 
     async def wait_for_messages(
         self, name: str, wait_seconds: float, since: Revision | None = None, called: asyncio.Future[None] | None = None
     ) -> bool:
-        """For a streaming consumer, which can end the wait by `called`: whether it is worth to pull again."""
+        """Wait for messages for a streaming consumer. Return whether a pull might find some. `called` ends the wait."""
         return await self.loop.wakeups.wait(name, self.engine.now() + int(wait_seconds * SECOND), since, called)
 
+    def connect_consumer(self, subscription: int, holder: str, lease_seconds: float) -> None:
+        self.connections.lease_seconds[subscription, holder] = lease_seconds
+
+    def disconnect_consumer(self, subscription: int, holder: str) -> None:
+        self.connections.lease_seconds.pop((subscription, holder), None)
+
     def wake_next(self, name: str) -> None:
-        """A streaming consumer ends: the messages that it may have been woken for are another's."""
+        """Wake the next consumer when a streaming consumer ends, in case messages had woken the one that ends."""
         self.loop.wakeups.wake_next(name)
 
     def put_back(self, deliveries: Sequence[Delivery]) -> None:
         if deliveries and not self.closed and self.engine.commits.stalled is None:
             receipts = [delivery.receipt for delivery in deliveries]
             number = deliveries[0].subscription
-            self.engine.decide(lambda broker, now: broker.nack(now, receipts, unseen=True), number)
+            self.engine.decide(lambda broker, now: broker.nack(now, receipts, unseen=True, strict=False), number)
 
-    def ack(self, receipts: Sequence[str], *, lapsed: bool = False) -> asyncio.Future[Settled]:
+    def ack(self, receipts: Sequence[str], *, lapsed: bool = False, strict: bool = True) -> asyncio.Future[Settled]:
         self.traffic.acks += len(receipts)
-        return self._settle(lambda broker: lambda now, texts: broker.ack(now, texts, lapsed), receipts)
+        return self._settle(lambda broker: partial(broker.ack, lapsed=lapsed, strict=strict), receipts)
 
     def ack_delivered(self, subscription: int, places: Sequence[tuple[int, ...]]) -> asyncio.Future[int]:
         self.traffic.acks += len(places)
         return self.loop.run(lambda broker, now: broker.ack_delivered(now, subscription, places), subscription)
 
     def nack(
-        self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False
+        self,
+        receipts: Sequence[str],
+        delay_seconds: float | None = None,
+        *,
+        unseen: bool = False,
+        strict: bool = True,
     ) -> asyncio.Future[Settled]:
         self.traffic.returns += 0 if unseen else len(receipts)
-        return self._settle(lambda broker: lambda now, texts: broker.nack(now, texts, delay_seconds, unseen), receipts)
+        return self._settle(
+            lambda broker: lambda now, texts: broker.nack(now, texts, delay_seconds, unseen, strict=strict), receipts
+        )
 
-    def extend(self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False) -> asyncio.Future[Settled]:
-        self.traffic.returns += len(receipts) if seconds <= 0 else 0  # how Pub/Sub gives back
-        return self._settle(lambda broker: lambda now, texts: broker.extend(now, texts, seconds, lapsed), receipts)
+    def extend(
+        self, receipts: Sequence[str], seconds: float, *, lapsed: bool = False, strict: bool = True
+    ) -> asyncio.Future[Settled]:
+        self.traffic.returns += len(receipts) if seconds <= 0 else 0  # how Pub/Sub returns messages
+        return self._settle(
+            lambda broker: lambda now, texts: broker.extend(now, texts, seconds, lapsed, strict=strict), receipts
+        )
 
     def _settle(
         self, command: Callable[[Broker], Callable[[int, Sequence[str]], Settled]], receipts: Sequence[str]
@@ -296,9 +312,11 @@ class AsyncMessageQueue:
         now = self.engine.clocks.of_receipts(receipts).now
         return self.loop.drive(lambda broker: commands.settle(command(broker), now, receipts))
 
-    def renew(self, receipt: str, seconds: float, data: bytes | None = None) -> asyncio.Future[Renewed]:
+    def renew(
+        self, receipt: str, seconds: float, data: bytes | None = None, *, strict: bool = True
+    ) -> asyncio.Future[Renewed]:
         now = self.engine.clocks.of_receipts([receipt]).now
-        renewed = self.loop.drive(lambda broker: commands.renew(broker, now, receipt, seconds, data))
+        renewed = self.loop.drive(lambda broker: commands.renew(broker, now, receipt, seconds, data, strict=strict))
         renewed.add_done_callback(partial(self._note_renewal, receipt))
         return renewed
 
@@ -319,7 +337,6 @@ class AsyncMessageQueue:
     unsettled = lookup(lookups.unsettled)
     leases = lookup(lookups.leases)
     holdings = lookup(lookups.holdings)
-    story = lookup(lookups.story)
     sequences = lookup(lookups.sequences)
     publisher_receipt = lookup(lookups.publisher_receipt)
 
@@ -330,7 +347,7 @@ class AsyncMessageQueue:
         engine.check()
         topic = engine.broker.state.topic(topic_name)
         first, until = max(first, topic.head), min(until, topic.tail)
-        if engine.commits.holds(topic.number):  # what others wait for is not this reader's
+        if engine.commits.holds(topic.number):  # messages of the topic are still on their way to the journal
             await self.commit()
         if first >= until:
             return []
@@ -350,6 +367,9 @@ class AsyncMessageQueue:
     delete_topic = decision(Broker.delete_topic)
     find_topic = lookup(lookups.find_topic)
     topics = lookup(lookups.topics)
+    find_topics = lookup(lookups.find_topics)
+    names = lookup(lookups.names)
+    numbered_names = lookup(lookups.numbered_names)
     topic_statistics = lookup(lookups.topic_statistics)
 
     create_subscription = timed_decision(commands.create_subscription)
@@ -360,6 +380,9 @@ class AsyncMessageQueue:
     touch_subscription = timed_decision(Broker.touch_subscription)
     find_subscription = lookup(lookups.find_subscription)
     subscriptions = lookup(lookups.subscriptions)
+    find_subscriptions = lookup(lookups.find_subscriptions)
+    reader_names = lookup(lookups.reader_names)
+    backlog_messages = lookup(lookups.backlog_messages)
     subscription_statistics = lookup(lookups.subscription_statistics)
     backlog = lookup(lookups.backlog)
 
@@ -382,6 +405,6 @@ class AsyncMessageQueue:
 
 
 def _retrieve(future: asyncio.Future[None]) -> None:
-    """Let the event loop not complain of an error that nobody has looked at."""
+    """Mark the exception as retrieved, so that asyncio does not log it."""
     if not future.cancelled():
         future.exception()

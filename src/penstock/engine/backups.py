@@ -1,6 +1,6 @@
-"""A backup of the store while it is in use: the process that copies it, and what that says.
+"""Backups of a store in use: the process that copies the store, and its output.
 
-The copying is a process of its own so that it takes nothing of the broker's time; it ends with whoever listens to it.
+The copy runs in its own process, so that it takes none of the broker's time. It ends when its caller stops listening.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.journal.port import BackupProgress, BackupReport, Journal
 
 log = logging.getLogger("penstock")
 
-END_SECONDS = 5.0  # to remove what is not finished
+END_SECONDS = 5.0  # for the process to remove an unfinished backup
 
 
 class Failure(msgspec.Struct):
@@ -28,7 +28,7 @@ class Failure(msgspec.Struct):
 
 
 class Line(msgspec.Struct):
-    """What the process prints: one of these."""
+    """A line that the process prints: one of these."""
 
     progress: BackupProgress | None = None
     backup: BackupReport | None = None
@@ -44,7 +44,7 @@ class Backups:
         self._running = False
 
     async def run(self, folder: str) -> AsyncGenerator[BackupProgress | BackupReport, None]:
-        """The last is the report; a failure is raised. To leave the loop early stops the backup."""
+        """Yield the progress, and the report at the end. Leaving the loop early stops the backup."""
         command = self._journal.backup_command()
         if self._running:
             raise errors.FailedPreconditionError("Another backup is running; one at a time.")
@@ -71,10 +71,10 @@ class Backups:
         finally:
             self._running = False
         if failure is not None:
-            raise _raised(failure)
+            raise _error_of(failure)
         if report is None:
             raise errors.UnavailableError("The process that writes the backup ended before it was done.")
-        yield report  # whoever has it may begin the next one
+        yield report  # after it the caller may begin the next backup
 
 
 async def _lines_of(process: asyncio.subprocess.Process) -> AsyncGenerator[Line, None]:
@@ -83,7 +83,7 @@ async def _lines_of(process: asyncio.subprocess.Process) -> AsyncGenerator[Line,
         yield _decoder.decode(text)
 
 
-def _raised(failure: Failure) -> errors.PenstockError:
+def _error_of(failure: Failure) -> errors.PenstockError:
     if failure.where:
         log.error("A backup met a bug: %s", failure.where)
     kind = getattr(errors, failure.kind, errors.InternalError)
@@ -92,8 +92,8 @@ def _raised(failure: Failure) -> errors.PenstockError:
 
 
 async def _end(process: asyncio.subprocess.Process, ended: bool) -> None:
-    """Whatever it has written that is no backup yet, it removes; what it cannot, the next one does."""
-    if not ended:  # asking one that has ended by itself could take its exit code from whoever waits for it
+    """Stop the process, which removes an unfinished backup. The next backup removes what is left."""
+    if not ended:  # signalling a process that has ended could take its exit code from the waiting caller
         with suppress(ProcessLookupError):
             process.terminate()
     try:

@@ -1,7 +1,7 @@
-"""MessageQueue: the broker for plain programs. Blocking, thread-safe, and durable when it returns.
+"""MessageQueue: the broker for plain programs. Its calls block, may come from any thread, and return durable results.
 
-A call returns after its commit. Calls from several threads decide one after the other and then share commits: whoever
-comes first to the journal writes for all that wait.
+A call returns after its commit. Calls from several threads decide one after the other and then share commits: the first
+thread at the journal writes for all that wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.broker.publishing import Once
 from penstock.engine import commands, lookups
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Answer, Engine
-from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS, named, subscription_options, topic_options
+from penstock.engine.options import ACK_DEADLINE_MAX_SECONDS, require_mapping, subscription_options, topic_options
 from penstock.engine.statistics import BrokerStatistics
 from penstock.engine.views import (
     Backlog,
@@ -38,11 +38,11 @@ from penstock.journal.port import Journal, JournalFullError
 T = TypeVar("T")
 
 RESERVED_PREFIX = "goog"  # of attribute keys, which a publisher may not use: 004 BR-017
-MAINTAIN_EVERY = 16  # calls between two slices of the journal's upkeep, which nobody else does here
+MAINTAIN_EVERY = 16  # calls between two slices of journal maintenance, for which there is no other thread here
 
 
 def reserving(limits: Limits) -> Limits:
-    """Limits for a queue of the specification: it reserves its prefix, unless others are named."""
+    """Return limits that reserve the attribute prefix of the specification, unless other prefixes are given."""
     return replace(limits, reserved_prefixes=limits.reserved_prefixes or (RESERVED_PREFIX,))
 
 
@@ -70,7 +70,7 @@ class MessageQueue:
 
     @classmethod
     def get_instance(cls) -> MessageQueue:
-        """The one queue of this process, in memory, made at the first call."""
+        """Return the one in-memory queue of this process. The first call creates it."""
         with cls._instance_lock:
             if cls._instance is None or cls._instance.closed:
                 cls._instance = cls()
@@ -94,7 +94,7 @@ class MessageQueue:
     # ------------------------------------------------------------------ how a call runs
 
     def _run(self, command: Callable[[Broker, int], T], *about: str) -> T:
-        """Decide under the lock, then wait for the commit outside it. `about`: whose time it is."""
+        """Decide under the lock, then wait for the commit outside it. `about`: as for `Engine.decide`."""
         self._housekeep_if_due()
         result, number = self.engine.decide(command, *about)
         self._wait(number)
@@ -111,7 +111,7 @@ class MessageQueue:
         while True:
             question, result, number = engine.step(steps, answer, broker)
             tail = engine.tail(question.topic) if question is not None else 0
-            self._wait(number)  # also before a read: only what is committed can be read
+            self._wait(number)  # also before a read, because only committed messages can be read
             if question is None:
                 return cast(T, result)
             answer = engine.read(question, tail)
@@ -134,7 +134,7 @@ class MessageQueue:
             self._finish(self.engine.housekeep)
 
     def _current(self) -> Engine:
-        """To look something up: a clock that was moved by hand has had its effect."""
+        """Return the engine for a lookup, after the effects of a clock that was moved by hand."""
         if self.engine.moved:
             self._housekeep_if_due()
         return self.engine
@@ -148,12 +148,12 @@ class MessageQueue:
     # ------------------------------------------------------------------ topics and subscriptions
 
     def create_topic(self, topic_name: str, options: TopicOptions | Mapping[str, Any] | None = None) -> TopicMetadata:
-        """Options by name: labels, message_retention_duration."""
+        """Create a topic. Options by name: labels, message_retention_duration."""
         chosen = options if options is None or isinstance(options, TopicOptions) else topic_options(options)
         return self._run(lambda broker, now: commands.create_topic(broker, now, topic_name, chosen), topic_name)
 
     def delete_topic(self, topic_name: str) -> None:
-        """A topic with all its messages; its subscriptions stay, detached."""
+        """Delete a topic with all its messages. Its subscriptions stay, detached."""
         self._run(lambda broker, _: broker.delete_topic(topic_name))
 
     def create_subscription(
@@ -163,13 +163,13 @@ class MessageQueue:
         options: SubscriptionOptions | Mapping[str, Any] | None = None,
         **more: Any,
     ) -> SubscriptionMetadata:
-        """Options by name: ack_deadline_seconds, message_ordering, retry_policy, ..."""
+        """Create a subscription. Options by name: ack_deadline_seconds, message_ordering, retry_policy, ..."""
         if isinstance(options, SubscriptionOptions):
             if more:
                 raise InvalidArgumentError("Give SubscriptionOptions or options by name, not both")
             chosen = options
         else:
-            chosen = subscription_options({**named(options or {}), **more})
+            chosen = subscription_options({**require_mapping(options or {}), **more})
         names = (subscription_name, topic_name)
         return self._run(lambda broker, now: commands.create_subscription(broker, now, *names, chosen), *names)
 
@@ -187,7 +187,7 @@ class MessageQueue:
         messages: Iterable[InternalMessage | Draft | Mapping[str, Any] | bytes],
         once: Once | None = None,
     ) -> list[str]:
-        """Publish messages, all or none; their ids. An id handed in is ignored, the queue gives its own."""
+        """Publish all messages or none. Return their ids. An id in a message is ignored: the queue assigns its own."""
         drafts = [_draft(message) for message in messages]
         self._housekeep_if_due()
         appended, number = self.engine.publish(topic_name, drafts, once)
@@ -195,13 +195,13 @@ class MessageQueue:
         return appended.message_ids()
 
     def pull(self, subscription_name: str, max_messages: int) -> list[InternalMessage]:
-        """Lease up to `max_messages`, oldest first; empty when nothing is ready."""
+        """Lease up to `max_messages`, oldest first. The list is empty if no message is ready."""
         return [InternalMessage.of(delivery) for delivery in self.lease(subscription_name, max_messages)]
 
     def lease(
         self, subscription_name: str, max_messages: int, *, lease_seconds: float | None = None, max_bytes: int = 0
     ) -> list[Delivery]:
-        """As pull, without turning what the broker gives into InternalMessages."""
+        """Lease messages like `pull`, and return the broker's deliveries."""
         if type(max_messages) is not int or max_messages < 1:
             raise InvalidArgumentError("max_messages must be a whole number, at least 1")
         now = self._time_of(subscription_name)
@@ -210,7 +210,7 @@ class MessageQueue:
         )
 
     def get_leases(self, subscription_name: str) -> list[MessageLease]:
-        """What is in flight on a subscription, oldest first: until when, by which receipt, how often extended."""
+        """Return the leases of a subscription, oldest message first."""
         leased = self._drive(lambda broker: commands.leased(broker, subscription_name))
         return [MessageLease.of(delivery, subscription_name, due, extensions) for delivery, due, extensions in leased]
 
@@ -218,14 +218,14 @@ class MessageQueue:
         _one(self.ack_many([ack_id]))
 
     def ack_many(self, ack_ids: Sequence[str]) -> Settled:
-        """Ack in one step; the answer names the receipts that were no longer good."""
+        """Ack messages in one step. Return the receipts that are no longer valid."""
         return self._drive(lambda broker: commands.settle(broker.ack, self._time_at(ack_ids), ack_ids))
 
     def nack(self, ack_id: str) -> None:
         _one(self.nack_many([ack_id]))
 
     def nack_many(self, ack_ids: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False) -> Settled:
-        """`unseen`: these never reached whoever works on messages, so the attempt does not count."""
+        """Return messages in one step. `unseen`: they never reached a consumer, so the attempt does not count."""
 
         def steps(broker: Broker) -> commands.Steps[Settled]:
             def command(now: int, texts: Sequence[str]) -> Settled:
@@ -236,7 +236,7 @@ class MessageQueue:
         return self._drive(steps)
 
     def extend(self, ack_id: str, seconds: float) -> None:
-        """Let the lease end `seconds` from now; 0 hands the message back."""
+        """Set the deadline of a lease to `seconds` from now. 0 returns the message."""
         if isinstance(seconds, bool) or not 0 <= seconds <= ACK_DEADLINE_MAX_SECONDS:
             raise InvalidArgumentError(f"Ack deadline must be between 0 and {ACK_DEADLINE_MAX_SECONDS} seconds")
 
@@ -246,7 +246,7 @@ class MessageQueue:
         _one(self._drive(steps))
 
     def replace_body(self, ack_id: str, data: bytes, lease_seconds: float) -> str:
-        """The holder of a receipt replaces the body; the new receipt."""
+        """Replace the body of a leased message. Return its new receipt."""
         now = self._time_at([ack_id])
         renewed = self._drive(lambda broker: commands.renew(broker, now, ack_id, lease_seconds, data))
         if not renewed.receipt:
@@ -254,7 +254,7 @@ class MessageQueue:
         return renewed.receipt
 
     def peek(self, subscription_name: str, max_messages: int) -> list[Message]:
-        """Messages a pull would give, left as they are."""
+        """Return messages that a pull would lease, without leasing them."""
         now = self._time_of(subscription_name)
         peeked = self._drive(lambda broker: commands.peek(broker, now, subscription_name, max_messages))
         return [message for message, _ in peeked.messages]
@@ -265,14 +265,14 @@ class MessageQueue:
     # ------------------------------------------------------------------ the log
 
     def read(self, topic_name: str, first: int, until: int) -> list[Message]:
-        """The messages of a topic with first <= offset < until that are still kept."""
+        """Return the messages of a topic with first <= offset < until that are still kept."""
         topic, number = self.engine.decide(lambda broker, _: broker.state.topic(topic_name))
         first, until = max(first, topic.head), min(until, topic.tail)
         self._wait(number)
         return self.engine.journal.read(topic.number, first, until) if first < until else []
 
     def first_offset_at(self, topic_name: str, at: int) -> int:
-        """The first kept offset published at or after an instant (nanoseconds since 1970), or the tail."""
+        """Return the first kept offset published at or after an instant (nanoseconds since 1970), or the tail."""
         return self._drive(lambda broker: commands.first_offset_at(broker, self._time_of(topic_name), topic_name, at))
 
     def seek_to_offset(self, subscription_name: str, offset: int) -> None:
@@ -280,7 +280,7 @@ class MessageQueue:
         self._drive(lambda broker: commands.seek_to_offset(broker, now, name, offset))
 
     def seek_to_time(self, subscription_name: str, at: int) -> None:
-        """Messages published before `at` (nanoseconds since 1970) count as acked, kept later ones do not."""
+        """Ack messages published before `at` (nanoseconds since 1970), and make kept later messages unacked."""
         now = self._time_of(subscription_name)
         self._drive(lambda broker: commands.seek_to_time(broker, now, subscription_name, at))
 
@@ -295,7 +295,7 @@ class MessageQueue:
         self._run(lambda broker, _: broker.delete_snapshot(snapshot_name))
 
     def oldest_unacked_age_seconds(self, subscription_name: str) -> float:
-        """How long the oldest unacked message has waited; 0 if there is none."""
+        """Return the age of the oldest unacked message. 0: there is none."""
         self.subscription(subscription_name)  # or says that there is none
         published = self._drive(lambda broker: commands.oldest_publish_time(broker, subscription_name))
         return max(0, self._time_of(subscription_name)() - published) / 1e9 if published is not None else 0.0
@@ -308,7 +308,7 @@ class MessageQueue:
 
     @property
     def identity(self) -> str:
-        """The store's: drawn when it was made, and never that of another."""
+        """The identity of the store, which no other store has."""
         return self.engine.broker.state.identity
 
     def topic(self, topic_name: str) -> TopicMetadata:
@@ -337,7 +337,7 @@ class MessageQueue:
 
     def statistics(self) -> BrokerStatistics:
         found = self._current().statistics()
-        while self.engine.ages.wanted:  # what is not in memory
+        while self.engine.ages.wanted:  # messages that are not in memory
             self._finish(self.engine.ages.read)
             found = self.engine.statistics()
         return found
@@ -369,7 +369,7 @@ _FIELDS = {*InternalMessage._fields, "length"}
 
 
 def _draft(message: InternalMessage | Draft | Mapping[str, Any] | bytes) -> Draft:
-    # The caller keeps its dictionary: what it does with it later must not reach the log.
+    # The caller keeps its dictionary, and later changes to it must not reach the log.
     if isinstance(message, Draft):
         return message._replace(attributes=_copy(message.attributes)) if message.attributes else message
     if isinstance(message, bytes | bytearray | memoryview):

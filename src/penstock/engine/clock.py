@@ -1,9 +1,9 @@
-"""Clocks: where `now` comes from, and who is woken when a moment has come.
+"""Clocks: the source of `now`, and alarms.
 
-There are two times. What others have dated (a signature, a token) is compared with the wall clock, read each
-time. What lasts and what is stored goes by `now`: at the pace of real seconds and never back, however the wall clock is
-set; only when the wall is ahead, after a sleep or a correction, it catches up. Whoever waits for a moment waits on the
-clock, so that with a clock of its own a test waits for nothing.
+There are two times. Dates of others (a signature, a token) are compared with the wall clock. Durations and stored times
+use `now`, which runs at the pace of real seconds and never goes back, even if the wall clock is set back. If the wall
+clock is ahead, after a sleep or a correction, `now` catches up. Waiting goes through the clock, so that a test with a
+manual clock does not wait.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from penstock.errors import InvalidArgumentError
 LOOK_EVERY = SECOND // 10  # how soon `now` follows a wall clock that was set forward
 TURNS = 20  # of an event loop, from a wake-up to a message in a listener's hands, with some to spare
 STRETCH_SECONDS = 10.0  # the timers of a loop do not count a sleep: an alarm looks at the clock at least so often
+EARLY_SECONDS = 0.001  # how long an alarm waits at least if the timer of the loop was early
 
 log = logging.getLogger("penstock")
 
@@ -35,24 +36,24 @@ _elapsed: Callable[[], int] = (
 
 class Alarm(Protocol):
     def cancel(self) -> None:
-        """Do not ring any more."""
+        """Cancel the alarm."""
 
 
 class Clock(Protocol):
     def now(self) -> int:
-        """Nanoseconds since 1970, for what lasts and what is stored: it never goes back."""
+        """Return nanoseconds since 1970, for durations and stored times. The value never goes back."""
 
     def wall(self) -> int:
-        """Nanoseconds since 1970, as everybody else's clock shows them: for what others have dated."""
+        """Return nanoseconds since 1970 by the wall clock, to compare with dates of others."""
 
     def not_before(self, at: int) -> None:
-        """`now` goes on from `at`, if it is not that far: a store knows of things that were decided then.
+        """Move `now` to `at` if it is earlier, because a store has decisions of that time.
 
-        Otherwise all that was to last until then, leases, delays, what is retained, would last longer by as much.
+        Otherwise leases, delays and retention would last longer by the difference.
         """
 
     def alarm(self, at: int, ring: Callable[[], object]) -> Alarm:
-        """Call `ring` in the running event loop once `now` has come to `at`."""
+        """Call `ring` in the running event loop once `now` has reached `at`."""
 
 
 class SystemClock:
@@ -88,19 +89,25 @@ class _SystemAlarm:
         self._clock = clock
         self._at = at
         self._ring = ring
-        self._wait()
+        self._wait(max(0, at - clock.now()) / SECOND)
 
-    def _wait(self) -> None:
-        left = max(0, self._at - self._clock.now()) / SECOND
-        go_on = self._ring if left <= STRETCH_SECONDS else self._wait
-        self._timer = asyncio.get_running_loop().call_later(min(left, STRETCH_SECONDS), go_on)
+    def _wait(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(min(seconds, STRETCH_SECONDS), self._look)
+
+    def _look(self) -> None:
+        """Ring if the instant has come. Timers of an event loop may be a little early, as they use another clock."""
+        left = self._at - self._clock.now()
+        if left <= 0:
+            self._ring()
+        else:
+            self._wait(max(left / SECOND, EARLY_SECONDS))
 
     def cancel(self) -> None:
         self._timer.cancel()
 
 
 class Alarms:
-    """Alarms of a clock that is moved by hand, in the order of their times."""
+    """The alarms of a manual clock, in the order of their times."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, _SetAlarm]] = []
@@ -113,7 +120,7 @@ class Alarms:
         return alarm
 
     def next_at(self) -> int:
-        """When the next one rings; FOREVER if none is set."""
+        """Return the time of the next alarm. FOREVER: no alarm is set."""
         while self._heap and self._heap[0][2].ring is None:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else FOREVER
@@ -124,7 +131,7 @@ class Alarms:
             ring()
 
     def __len__(self) -> int:
-        """How many are set."""
+        """Return the number of alarms that are set."""
         return sum(alarm.ring is not None for _, _, alarm in self._heap)
 
 
@@ -138,13 +145,13 @@ class _SetAlarm:
 
 class Follower(Protocol):
     def look_again(self) -> None:
-        """The clock was moved by hand."""
+        """Take note that the clock was moved by hand."""
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move: time in tests is an argument.
+    """A clock that stands still until a test moves it.
 
-    `advance` rings the alarms that have come due, in their order; where an event loop is involved, call it there.
+    `advance` rings the alarms that have become due, in their order. If an event loop is involved, call it there.
     """
 
     def __init__(self, now: int = 1_700_000_000 * SECOND) -> None:
@@ -160,7 +167,7 @@ class ManualClock:
         return self._now - self._behind
 
     def set_wall(self, seconds: float) -> None:
-        """The wall clock is set forward, or back if negative; `now` does what that of a SystemClock does."""
+        """Set the wall clock forward, or back if negative. `now` reacts like that of a SystemClock."""
         self._behind -= int(seconds * SECOND)
         if self._behind < 0:
             ahead, self._behind = -self._behind, 0
@@ -191,10 +198,10 @@ class ManualClock:
             each.look_again()
 
     async def pass_by(self, seconds: float) -> None:
-        """The same for programs in the running loop, which see every moment as it comes.
+        """Advance the clock for programs in the running loop.
 
-        At each alarm the loop gets its turns before time goes on, so that a listener that is woken at one moment acts
-        at that moment, not at the end.
+        The loop runs at each alarm before time moves on, so that a listener acts at the time of its alarm, not at the
+        end.
         """
         until = self._after(seconds)
         await turns()
@@ -206,18 +213,18 @@ class ManualClock:
 
     @property
     def alarms(self) -> int:
-        """How many are set."""
+        """Return the number of alarms that are set."""
         return len(self._alarms)
 
 
 async def turns(count: int = TURNS) -> None:
-    """Let everything that is ready in the loop run, and what that makes ready."""
+    """Let the loop run everything that is ready, and everything that becomes ready by it."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 async def sleep_until(clock: Clock, at: int) -> None:
-    """Until the clock says so."""
+    """Sleep until a clock has reached an instant."""
     come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     alarm = clock.alarm(at, lambda: None if come.done() else come.set_result(None))
     try:

@@ -1,8 +1,8 @@
 """Commands that may have to read the journal before they can decide, as generators.
 
-No I/O: a generator yields what it needs to know (a range of messages, the offset of an
-instant) and goes on with the answer; the blocking queue reads, the awaitable queue awaits, and both run this
-same code. Between two steps anything may have happened, so each step asks the broker anew.
+There is no I/O here. A generator yields a question (a range of messages, the offset of an instant) and continues with
+the answer. The blocking queue reads, the awaitable queue awaits, and both run the same code. Other commands may run
+between two steps, so each step asks the broker again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from penstock.broker.broker import Broker
 from penstock.broker.consuming import Delivery, Peeked, Renewed, Settled
 from penstock.broker.dump import SnapshotDump
+from penstock.broker.filtering import FILTER_SLICE
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message, SubscriptionOptions, TopicOptions
 from penstock.broker.names import MAX_OFFSET
@@ -38,7 +39,13 @@ class PublishTime(NamedTuple):
     offset: int
 
 
-Question: TypeAlias = Need | Find | PublishTime
+class Pause(NamedTuple):
+    """A pause instead of a question, in which other commands run before the next step."""
+
+    topic: int
+
+
+Question: TypeAlias = Need | Find | PublishTime | Pause
 Steps: TypeAlias = Generator[Question, "int | None", T]
 Now: TypeAlias = Callable[[], int]
 TimeOf: TypeAlias = Callable[[str], int]  # of a topic by its name
@@ -54,7 +61,7 @@ def pull(
     holder: str = "",
     taken: list[Delivery] | None = None,
 ) -> Steps[list[Delivery]]:
-    """Up to `max_messages`, gathered over as many looks as it takes; `taken` fills meanwhile, for who may give up."""
+    """Lease up to `max_messages`, in several steps if needed. If the caller gives up, `taken` has the deliveries."""
     deliveries: list[Delivery] = [] if taken is None else taken
     while len(deliveries) < max_messages:
         room = max_bytes - sum(each.message.size for each in deliveries) if max_bytes else 0
@@ -73,7 +80,7 @@ def pull(
 def lease_at(
     broker: Broker, now: Now, name: str, offsets: Sequence[int], taken: list[Delivery] | None = None
 ) -> Steps[list[Delivery]]:
-    """Chosen messages, oldest first, gathered over as many looks as it takes; `taken` as for `pull`."""
+    """Lease the messages at these offsets, oldest first, in as many steps as needed. `taken`: as for `pull`."""
     deliveries: list[Delivery] = [] if taken is None else taken
     left = sorted(set(offsets))
     while left:
@@ -83,12 +90,14 @@ def lease_at(
             yield pulled.need
         if not pulled.more:
             break
-        left = [offset for offset in left if offset >= pulled.rest]  # else what is not leased is read again and again
+        left = [
+            offset for offset in left if offset >= pulled.rest
+        ]  # otherwise messages that are not leased would be read again and again
     return deliveries
 
 
 def peek(broker: Broker, now: Now, name: str, max_messages: int) -> Steps[Peeked]:
-    """What was read is kept until the end, so that the messages need not fit into the cache together."""
+    """Return messages that a pull would lease. They are kept until the end, as they may not fit the cache together."""
     pinned: dict[tuple[int, int], Message] = {}
     while True:
         peeked = broker.peek(now(), name, max_messages, pinned)
@@ -98,7 +107,7 @@ def peek(broker: Broker, now: Now, name: str, max_messages: int) -> Steps[Peeked
 
 
 def settle(command: Callable[[int, Sequence[str]], Settled], now: Now, receipts: Sequence[str]) -> Steps[Settled]:
-    """Ack, nack or extend, until every receipt is decided."""
+    """Run an ack, nack or extend until every receipt is decided."""
     settled = command(now(), receipts)
     while settled.need is not None:
         yield settled.need
@@ -107,9 +116,11 @@ def settle(command: Callable[[int, Sequence[str]], Settled], now: Now, receipts:
     return settled
 
 
-def renew(broker: Broker, now: Now, receipt: str, seconds: float, data: bytes | None) -> Steps[Renewed]:
+def renew(
+    broker: Broker, now: Now, receipt: str, seconds: float, data: bytes | None, *, strict: bool = True
+) -> Steps[Renewed]:
     while True:
-        renewed = broker.renew(now(), receipt, seconds, data)
+        renewed = broker.renew(now(), receipt, seconds, data, strict=strict)
         if renewed.need is None:
             return renewed
         yield renewed.need
@@ -121,7 +132,7 @@ def seek_to_offset(broker: Broker, now: Now, name: str, offset: int) -> Steps[No
 
 
 def seek_to_time(broker: Broker, now: Now, name: str, at: int) -> Steps[None]:
-    """Messages published before `at` count as acked; later ones do not if they were unacked or are retained."""
+    """Ack messages published before `at`. Later messages become unacked if they were unacked or are retained."""
     reach, positions = MAX_OFFSET, dict[int, int]()
     retained = broker.seek_reach(now(), name)
     topic = broker.state.topics[broker.state.subscription(name).topic]
@@ -134,7 +145,7 @@ def seek_to_time(broker: Broker, now: Now, name: str, at: int) -> Steps[None]:
 
 
 def first_offset_at(broker: Broker, _now: Now, topic_name: str, at: int) -> Steps[int]:
-    """The first kept offset published at or after `at`, or the tail."""
+    """Return the first kept offset published at or after `at`, or the tail."""
     topic = broker.state.topic(topic_name)
     tail = topic.tail
     if topic.head == tail or topic.last_publish_at < at:
@@ -146,7 +157,7 @@ def first_offset_at(broker: Broker, _now: Now, topic_name: str, at: int) -> Step
 def create_subscription_at(
     broker: Broker, now: Now, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None = None
 ) -> Steps[SubscriptionMetadata]:
-    """A new subscription that begins at an offset. Both facts are decided in one step: nobody finds it elsewhere."""
+    """Create a subscription and seek it to an offset in one step."""
     while True:
         subscription = broker.create_subscription(now(), name, topic_name, options)
         need = broker.seek_to_offset(now(), name, offset)
@@ -179,7 +190,7 @@ def oldest_publish_time(broker: Broker, name: str) -> Steps[int | None]:
 
 
 def housekeep(broker: Broker, now: Now, time_of: TimeOf | None = None) -> Steps[None]:
-    """What time asks for where no command does: due leases, retention. `time_of`: where it is not `now` everywhere."""
+    """Handle due leases and retention. `time_of`: the time of a topic, if not all topics have the same time."""
     state, at = broker.state, now()
     if time_of is None:
         due = [each for each in state.subscriptions.values() if each.timers.next_due() <= at]
@@ -193,13 +204,32 @@ def housekeep(broker: Broker, now: Now, time_of: TimeOf | None = None) -> Steps[
             yield need
     for topic in full:
         yield from _trim(broker, now if time_of is None else partial(time_of, topic.name), topic)
+    yield from _compare_filters(broker, now, time_of)
+
+
+def _compare_filters(broker: Broker, now: Now, time_of: TimeOf | None) -> Steps[None]:
+    """Compare filters with messages that publishes left to housekeeping, the furthest behind first, within a budget."""
+    state, budget = broker.state, COMPARED_AT_ONCE
+    behind = [
+        (topic.tail - subscription.front, topic, subscription)
+        for topic in state.topics.values()
+        for subscription in topic.filtered.values()
+        if subscription.front < topic.tail
+    ]
+    for _, topic, subscription in sorted(behind, key=lambda each: -each[0]):
+        while topic.filtered.get(subscription.number) is subscription and subscription.front < topic.tail:
+            if budget <= 0 or topic.number not in state.topics:
+                break
+            budget -= FILTER_SLICE
+            at = now() if time_of is None else time_of(topic.name)
+            yield broker.compare_filter(at, topic, subscription) or Pause(topic.number)
 
 
 def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
     at = now()
     offsets = {}
     for time in broker.retention_times(at, topic):
-        tail = topic.tail  # what is published until the answer is there is younger
+        tail = topic.tail  # messages published before the answer arrives are younger
         found = yield Find(topic.number, time)
         offsets[time] = tail if found is None else found
     fullest = yield from _first_within_cap(broker, topic)
@@ -212,7 +242,7 @@ def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
 
 
 def _first_within_cap(broker: Broker, topic: Topic) -> Steps[int]:
-    """The first offset from which the topic is within its cap in bytes, by bisection over positions."""
+    """Return the first offset from which a topic is within its cap in bytes, by bisection over positions."""
     cap = broker.retention_bytes(topic)
     wanted = topic.position - cap
     if not cap or topic.head_position >= wanted:
@@ -229,7 +259,7 @@ def _first_within_cap(broker: Broker, topic: Topic) -> Steps[int]:
 
 
 def leased(broker: Broker, name: str) -> Steps[list[tuple[Delivery, int, int]]]:
-    """The leases of a subscription, oldest message first, with their deadlines and how often each was extended."""
+    """Return the leases of a subscription, oldest message first, with their deadlines and numbers of extensions."""
     subscription = broker.state.subscription(name)
     topic, found = broker.state.read_topic(subscription), []
     for offset in sorted(subscription.outstanding) if topic is not None else ():
@@ -251,6 +281,7 @@ def _message(broker: Broker, topic: Topic, offset: int) -> Steps[Message | None]
     return None
 
 
+COMPARED_AT_ONCE = 100_000  # messages that housekeeping compares with filters in one round
 TICK = SECOND
 RESOURCE_TICK = 60 * SECOND
 
@@ -287,10 +318,10 @@ def provide_queue(
     options: SubscriptionOptions | None = None,
     topic_options: TopicOptions | None = None,
 ) -> bool:
-    """Make what is missing of a topic and the subscription that reads it, in one step; whether anything was.
+    """Create the topic and the subscription of a queue if they do not exist. Return whether anything was created.
 
-    A queue begins with what its topic still keeps: whoever consumes from it finds what was published before it came.
-    A subscription whose topic was deleted is empty, and makes room.
+    A new subscription begins with the messages that its topic still keeps. A subscription whose topic was deleted is
+    empty, and is replaced.
     """
     subscription = broker.state.subscription_names.get(name)
     if subscription is not None and not subscription.detached:
@@ -306,6 +337,6 @@ def provide_queue(
 
 
 def remove_queue(broker: Broker, topic_name: str, name: str) -> None:
-    """Both go in one step; other subscriptions of the topic stay behind, detached."""
+    """Delete the topic and the subscription of a queue in one step. Other subscriptions of the topic stay, detached."""
     broker.delete_subscription(name)
     broker.delete_topic(topic_name)

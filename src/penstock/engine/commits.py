@@ -1,8 +1,7 @@
-"""The way from decided to durable: facts wait here, and whoever flushes commits all of them at once.
+"""The path from decided to durable: facts wait here, and a flush commits all of them at once.
 
-Commits happen in the order of the decisions, one at a time, and a number says how far they
-got. When the journal refuses a commit, everything decided since is void: the pipeline stalls until its owner
-has gone back to what the journal holds.
+Commits happen in the order of the decisions, one at a time, and are numbered. When the journal refuses a commit, all
+later decisions are void, and commits stall until the engine has gone back to the state that the journal holds.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Loss(NamedTuple):
 
 
 class Group:
-    """What goes into one commit."""
+    """The facts and messages of one commit."""
 
     __slots__ = ("facts", "messages", "snapshot", "through")
 
@@ -79,7 +78,7 @@ class Commits:
         return self._submitted
 
     def add(self, facts: Sequence[Fact], batches: Sequence[Batch]) -> int:
-        """Queue what a command decided; the number to wait for."""
+        """Queue the facts of a command. Return the number of their commit."""
         with self._pending_lock:
             if not self._groups or self._groups[-1].snapshot is not None:
                 self._groups.append(Group())
@@ -89,7 +88,7 @@ class Commits:
             return self._submitted
 
     def close_with(self, dump: StateDump) -> None:
-        """Let the last group end with a snapshot of the state it leads to."""
+        """Add a snapshot of the state to the last group."""
         with self._pending_lock:
             if self._groups:
                 self._groups[-1].snapshot = dump
@@ -98,7 +97,7 @@ class Commits:
         return self._journal.snapshot_due and not any(group.snapshot for group in self._groups)
 
     def flush(self) -> None:
-        """Commit all that is pending; callers that come meanwhile find it done."""
+        """Commit everything pending. A caller that waited for the same commit finds it done."""
         with self._commit_lock:
             with self._pending_lock:
                 groups, self._groups = self._groups, []
@@ -108,12 +107,12 @@ class Commits:
             self._in_hand = []
 
     def holds(self, topic: int) -> bool:
-        """Whether messages of a topic are still on their way to the journal."""
+        """Return whether messages of a topic are not yet committed."""
         with self._pending_lock:
             return any(topic in group.messages for group in (*self._in_hand, *self._groups))
 
     def wait(self, number: int) -> None:
-        """Return once a decision is durable, committing it if nobody else does; raise if it is lost."""
+        """Wait until a decision is durable, and commit it if no other thread does. Raise if the decision is lost."""
         if self.durable < number:
             self.flush()
         error = self.loss(number)
@@ -125,7 +124,7 @@ class Commits:
         return bool(self._losses)
 
     def loss(self, number: int) -> PenstockError | None:
-        """Why a decision is not durable, after the flush that should have committed it."""
+        """Return why a decision is not durable, after the flush that should have committed it."""
         with self._pending_lock:
             for after, through, error in self._losses:
                 if after < number <= through:
@@ -136,17 +135,17 @@ class Commits:
 
     @property
     def failed(self) -> bool:
-        """Whether the journal refused for good; only a full one can be gone back to."""
+        """True if the journal failed for good. After JournalFullError the engine can go back and continue."""
         return self.stalled is not None and not isinstance(self.stalled, JournalFullError)
 
     def resume(self) -> None:
-        """The owner is back at what the journal holds."""
+        """Accept decisions again, after the engine went back to the state that the journal holds."""
         if self.failed or self.stalled is None:
             return
-        with self._commit_lock, self._pending_lock:  # no flush is under way with what is void
+        with self._commit_lock, self._pending_lock:  # no flush is running with void decisions
             self._groups = []
             self._losses.append(Loss(self.durable, self._submitted, self.stalled))
-            self._submitted += 1  # so that who waits for the latest decision does not wait for a lost one
+            self._submitted += 1  # so that a wait for the latest decision does not wait for a lost one
             self.durable = self._submitted
             self.stalled = None
 
@@ -161,8 +160,8 @@ class Commits:
             self._forget(group.facts)
         except PenstockError as error:
             self.stalled = error
-        except Exception:  # a bug, and nobody knows what the journal made of it
-            log.exception("The journal failed in a way nobody expected")
+        except Exception:  # a bug: it is unknown what the journal has written
+            log.exception("The journal failed with an unexpected error")
             self.stalled = JournalFailedError()
 
     def _note(self, group: Group, seconds: float) -> None:
@@ -177,7 +176,7 @@ class Commits:
                 self._journal.forget(fact.topic, MAX_OFFSET)
 
     def maintain(self) -> bool:
-        """A slice of the journal's idle work."""
+        """Run a slice of the journal's idle work."""
         with self._commit_lock:
             try:
                 return not self._closed and self.stalled is None and self._journal.maintain()
@@ -186,7 +185,7 @@ class Commits:
                 return False
 
     def close(self) -> None:
-        """Release the journal; a thread that looks after it has finished its slice."""
+        """Release the journal, after a running slice of idle work has ended."""
         with self._commit_lock:
             self._closed = True
             self._journal.close()

@@ -1,7 +1,7 @@
-"""The engine: one broker, its journal, and the way between them. Safe to use from any thread.
+"""The engine: a broker, its journal, and the path between them. Any thread may use it.
 
-Commands run one at a time under the lock, and each hands its facts to the commits before the next begins. After a
-refused commit, or a bug in a command, the broker goes back to what the journal holds before anything else happens.
+Commands run one at a time under the lock. Each command hands its facts to the commits before the next one begins. After
+a refused commit, or a bug in a command, the broker first goes back to the state that the journal holds.
 """
 
 from __future__ import annotations
@@ -31,24 +31,23 @@ from penstock.broker.log import Need, Sizes
 from penstock.broker.model import SECOND, Draft
 from penstock.broker.publishing import Appended, Once
 from penstock.broker.retry import SourceAttributes, source_attributes
-from penstock.engine.ages import Ages
 from penstock.engine.clock import Clock, ManualClock, SystemClock
 from penstock.engine.commands import RESOURCE_TICK, TICK, Question, Steps, housekeep
 from penstock.engine.commits import Commits
-from penstock.engine.drawing import drawn_numbers
 from penstock.engine.lease_origins import LeaseOrigins
 from penstock.engine.namespaces import Clocks, NamespaceOf, no_namespace
 from penstock.engine.notices import CapacityNotices, DeadLetterNotices
+from penstock.engine.oldest_unacked import Ages
+from penstock.engine.random_numbers import random_numbers
 from penstock.engine.reads import Block, ReadAhead, answer
 from penstock.engine.statistics import BrokerStatistics, DoorTraffic, statistics
-from penstock.engine.stories import Stories
 from penstock.errors import InternalError, PenstockError, UnavailableError
 from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 
 T = TypeVar("T")
 log = logging.getLogger("penstock")
 PACKAGE = Path(__file__).parent.parent
-Answer: TypeAlias = Block | int | None  # to the question of a step
+Answer: TypeAlias = Block | int | None  # the answer to the question of a step
 Listener: TypeAlias = Callable[..., None]
 
 
@@ -64,24 +63,25 @@ class Engine:
         describe_source: SourceAttributes = source_attributes,
         namespace_of: NamespaceOf = no_namespace,
     ) -> None:
-        """Reads nothing yet: `recover` comes before the first command."""
+        """Build the engine without reading the journal. Call `recover` before the first command."""
         self.clock: Clock = clock or SystemClock()
         self.now = self.clock.now
         self.clocks = clocks = Clocks(self.clock, namespace_of, lambda: self.broker.state)
         self.own_clocks = self.clocks.own
-        self.moved = True  # by hand, or while the store was closed: what time has ended is looked at before an answer
+        # True after the clock was moved by hand, or while the store was closed. Expiry runs before the next answer.
+        self.moved = True
         if isinstance(self.clock, ManualClock):
             self.clock.followers.add(self)
         self.journal = journal
         self.lock = threading.RLock()
-        draw = draw or drawn_numbers().__next__
+        draw = draw or random_numbers().__next__
         self.broker = Broker(limits, draw=draw, sizes=sizes, describe_source=describe_source, time_at=clocks.time_at)
         self.commits = Commits(journal)
         self.reads = ReadAhead(journal, self.broker.cache.sizes)
         self.closed = False
-        self.when_stalled: Callable[[], None] = self.go_back  # what a command does first after a refused commit
-        self.find_room: Callable[[], bool] = self._find_room  # whether a full journal has room again
-        self.doors: dict[str, DoorTraffic] = {}  # by door
+        self.when_stalled: Callable[[], None] = self.go_back  # called before a command after a refused commit
+        self.find_room: Callable[[], bool] = self._find_room  # returns whether a full journal has room again
+        self.doors: dict[str, DoorTraffic] = {}  # by the name of the door
         self._bugs: dict[str, int] = {}
         self.ages = Ages()
         self._void: PenstockError = UnavailableError()  # why the broker last went back
@@ -93,7 +93,6 @@ class Engine:
         self.lease_origins = LeaseOrigins(lambda: self.broker.state)
         self.on([SubscriptionDeleted], self.lease_origins.on_deleted)
         self.on([SubscriptionDeleted], self.ages.on_deleted)
-        self.stories: Stories | None = None  # where somebody may ask for them
         self.on([Published], CapacityNotices(lambda: self.broker.state).on_published)
         self.on([Returned, Removed, SubscriptionCreated, SubscriptionChanged], dead_letters.on_fact)
 
@@ -111,7 +110,7 @@ class Engine:
         self.commits.flush()
 
     def close(self) -> None:
-        """End with a snapshot, so that the next start has nothing to replay."""
+        """Write a snapshot, so that the next start has nothing to replay, and close the journal's commits."""
         with self.lock:
             self.closed = True
             try:
@@ -124,12 +123,12 @@ class Engine:
                 self.commits.close()
                 self._tell_reset()
 
-    # ------------------------------------------------------------------ who is told of facts
+    # ------------------------------------------------------------------ listeners
 
     def on(self, kinds: Iterable[type[Fact]], listener: Listener) -> Listener:
         """Call a listener with every fact of these kinds, once, in order, before the command's caller is answered.
 
-        It runs under the lock in whatever thread decided. It takes note and returns; it runs no command.
+        The listener runs under the lock, in the thread that decided. It must return quickly and run no command.
         """
         with self.lock:
             for kind in kinds:
@@ -137,7 +136,7 @@ class Engine:
         return listener
 
     def on_reset(self, listener: Listener) -> Listener:
-        """Call a listener when the broker went back to its last commit, and when the engine was closed."""
+        """Call a listener after the broker went back to its last commit, and after the engine was closed."""
         self._reset_listeners.append(listener)
         return listener
 
@@ -154,9 +153,9 @@ class Engine:
     # ------------------------------------------------------------------ commands
 
     def decide(self, command: Callable[[Broker, int], T], *about: str | int) -> tuple[T, int]:
-        """Run a command; its result, and the number to wait for until what it decided is durable.
+        """Run a command. Return its result, and the number of the commit that makes its decision durable.
 
-        `about`: names, or the number of a subscription, that say whose time it is.
+        `about`: names, or the number of a subscription, that choose the clock of the command.
         """
         with self.lock:
             self.check()
@@ -166,25 +165,27 @@ class Engine:
                 self.judge(error)
                 raise
             finally:
-                number = self.submit()  # what time decided stands, even if the command is refused
+                number = (
+                    self.submit()
+                )  # expiry that ran before the command stays decided, even if the command is refused
             return result, number
 
     def begin(self, make: Callable[[Broker], Steps[T]]) -> tuple[Steps[T], Broker]:
-        """The steps of a command that may have to read, and the broker they decide on."""
+        """Return the steps of a command that may have to read, and the broker that they decide on."""
         with self.lock:
             self.check()
             return make(self.broker), self.broker
 
     def step(self, steps: Steps[T], answer: Answer, broker: Broker) -> tuple[Question | None, T | None, int]:
-        """One step of a command that may have to read: its question or its result, and the number to wait for.
+        """Run one step of a command that may have to read. Return its question or its result, and the commit number.
 
-        What it asked for comes into memory here, under the same lock: between the two, the reads of other threads could
-        push it out again, and again after the next read.
+        The messages that the step asked for are loaded under the same lock. Otherwise the reads of other threads could
+        push them out of the cache again and again.
         """
         question, result = None, None
         with self.lock:
             self.check()
-            if self.broker is not broker:  # the steps would go on deciding on a state that is void
+            if self.broker is not broker:  # the steps would continue on a state that is void
                 raise self._void
             try:
                 if isinstance(answer, Block):
@@ -202,18 +203,18 @@ class Engine:
         return question, result, number
 
     def check(self) -> None:
-        """Before a command: the engine is open and agrees with its journal."""
+        """Raise UnavailableError if the engine is closed, and handle a refused commit. Called before every command."""
         if self.closed:
             raise UnavailableError("The message queue is closed")
         if self.commits.stalled is not None:
             self.when_stalled()
 
     def submit(self) -> int:
-        """Hand over what the last command decided; the number to wait for."""
+        """Hand the facts of the last command to the commits. Return the number of the commit to wait for."""
         broker, commits = self.broker, self.commits
         if not broker.facts:
             return commits.submitted
-        try:  # what cannot be handed over must not stay behind for the next command to fail on
+        try:  # facts that cannot be handed over must not stay behind, or the next command would fail on them
             facts, batches = broker.take()
             number = commits.add(facts, batches)
             listeners = self._listeners
@@ -236,9 +237,9 @@ class Engine:
         sizes: Sequence[int] | None = None,
         prepare: Callable[[Broker, int], None] | None = None,
     ) -> tuple[Appended, int]:
-        """The one command that is refused beforehand where the journal is full; the others make room.
+        """Publish. This is the only command that is refused in advance when the journal is full: all others make room.
 
-        `prepare` runs before it, in the same step.
+        `prepare` runs before the publish, in the same step.
         """
 
         def command(broker: Broker, now: int) -> Appended:
@@ -252,13 +253,13 @@ class Engine:
         return self.decide(command, topic_name)
 
     def _find_room(self) -> bool:
-        """Where no thread looks after the journal, its callers do."""
+        """Commit and maintain the journal in the calling thread. Return whether there is room again."""
         self.commits.flush()
         self.commits.maintain()
         return not self.journal.full
 
     def is_tick_due(self) -> bool:
-        """Whether housekeeping is to be done now, by whoever asks."""
+        """Return whether housekeeping is due. The caller then has to run it."""
         now = self.now()
         if now < self._tick_at:
             return False
@@ -279,7 +280,7 @@ class Engine:
         return housekeep(broker, self.now, self.clocks.time_of if self.own_clocks else None)
 
     def expire_unused(self, *names: str) -> None:
-        """Whoever looks at subscriptions sees what a command on them would see."""
+        """Delete these subscriptions if they have expired, so that a lookup sees the same as a command."""
         try:
             for name in names:
                 self.broker.expire_unused(self.clocks.of(name).now(), name)
@@ -289,20 +290,19 @@ class Engine:
         if self.broker.facts:
             self.submit()
 
-    def statistics(self) -> BrokerStatistics:
-        """What was counted since the engine was opened, and how full it is."""
+    def statistics(self, *, resources: bool = True) -> BrokerStatistics:
+        """Return the counts since the engine was opened. `resources`: with those of each topic and subscription."""
         with self.lock:
             if self.closed:
                 raise UnavailableError("The message queue is closed")
-            counted = statistics(self.broker, self.commits.meter, self.ages, self.clocks.time_of)
+            counted = statistics(self.broker, self.commits.meter, self.ages, self.clocks.time_of, resources)
             return counted._replace(internal_errors=self.internal_errors)
 
     def look_again(self) -> None:
-        """Housekeeping is due, and retention as well, however short the time since the last look."""
+        """Make housekeeping and retention due at once."""
         with self.lock:
             self.moved, self._tick_at, self._resource_tick_at = True, 0, 0
-            for topic in self.broker.state.topics.values():
-                topic.trim_at = 0
+            self.broker.make_trims_due()
 
     # ------------------------------------------------------------------ reading for a command
 
@@ -311,17 +311,17 @@ class Engine:
         return found.tail if found is not None else 0
 
     def read(self, question: Question, tail: int) -> Answer:
-        """Read what a step asks for, from committed messages: those below `tail`."""
+        """Read the messages that a step asks for. Only messages below `tail` are committed."""
         if not isinstance(question, Need):
             return answer(self.journal, question)
         if not self.journal.durable:
-            return Block(question.topic, self.journal.read(*question), 0)  # nothing is read ahead
+            return Block(question.topic, self.journal.read(*question), 0)  # no read-ahead
         return Block(question.topic, self.reads.read(question).result(), tail)
 
     # ------------------------------------------------------------------ refused commits
 
     def go_back(self) -> None:
-        """The journal refused a commit: forget what was decided since, and start from what it holds."""
+        """Forget every decision since a refused commit, and start again from the state that the journal holds."""
         stalled = self.commits.stalled
         if stalled is not None and self.commits.failed:
             raise stalled
@@ -330,8 +330,10 @@ class Engine:
         self.commits.resume()
 
     def _start_over(self, void: PenstockError) -> None:
-        """Another broker with the state that is committed. Without a journal that keeps it, the state as it is: what
-        is derived from it is made anew."""
+        """Replace the broker by one with the committed state.
+
+        If the journal stores nothing, the new broker gets the current state, and everything derived from it is rebuilt.
+        """
         broker = self.broker
         dump, facts = self.journal.recover() if self.journal.durable else (broker.state.dump(), [])
         self.broker = type(broker)(
@@ -350,13 +352,13 @@ class Engine:
 
     @property
     def internal_errors(self) -> Mapping[str, int]:
-        """Bugs that commands met since the start, by their place in the code."""
+        """The bugs that commands met since the start, counted by their place in the code."""
         return MappingProxyType(self._bugs)
 
     def judge(self, error: Exception) -> None:
-        """What is no PenstockError is a bug: count it, log it, undo the command, raise an InternalError.
+        """Count and log a bug, undo the command and raise InternalError. A PenstockError is not a bug: return.
 
-        Called in the `except` of a `try`, which costs a command nothing; a `with` would cost two calls.
+        Called in the `except` of a `try`, which costs a command nothing. A `with` would cost two calls.
         """
         if isinstance(error, PenstockError):
             return
@@ -368,10 +370,10 @@ class Engine:
         raise InternalError("The command met an internal error and was not carried out") from error
 
     def _undo(self) -> None:
-        """Forget what the command left behind, keep what others decided before it."""
+        """Remove the facts of the failed command, and keep all earlier decisions."""
         try:
             if not self.journal.durable:
-                self.commits.add(*self.broker.take())  # it stands in the state, which is all there is
+                self.commits.add(*self.broker.take())  # the state is all there is, and it has these facts
             self.commits.flush()
             if self.commits.stalled is None:
                 self._start_over(UnavailableError("The broker went back to its last commit; ask again"))
@@ -381,7 +383,7 @@ class Engine:
 
 
 def in_loop(listener: Listener) -> Listener:
-    """The same listener, called in the running event loop whatever thread it is told by."""
+    """Return a listener that is called in the running event loop, whatever thread reports the fact."""
     loop, thread = asyncio.get_running_loop(), threading.get_ident()
 
     def called(*facts: Any) -> None:
@@ -394,7 +396,7 @@ def in_loop(listener: Listener) -> Listener:
 
 
 def _place(error: Exception) -> str:
-    """Where it broke: the innermost line of our own. Not the text of the error: it may hold what a peer sent."""
+    """Return the innermost line of our code in a traceback, without the error text, which may hold client data."""
     frames = [each for each in extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(PACKAGE)]
     where = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "unknown"
     return f"{where} {type(error).__name__}"

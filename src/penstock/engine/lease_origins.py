@@ -1,7 +1,7 @@
-"""Who leased what: through which door, for which consumer and when.
+"""Origins of leases: the door, the consumer and the time of each.
 
-A pull draws one stamp for all its messages, so it is one entry here, in memory only: after a restart nobody knows. What
-is no longer leased is swept once it outnumbers the rest, so memory follows what is in flight.
+Origins are in memory only and unknown after a restart. A pull draws one stamp for all its messages and so has one
+entry. Entries of ended leases are removed once they outnumber the others, so memory follows the messages in flight.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KEPT_MIN = 1024  # entries of a subscription before the first sweep
 
 class LeaseOrigin(NamedTuple):
     door: str
-    holder: str  # as the door calls its consumer; may be empty
+    holder: str  # the consumer, as its door names it; may be empty
     at: int
 
 
@@ -26,13 +26,13 @@ class LeaseOrigins:
     def __init__(self, state: Callable[[], State]) -> None:
         self._state = state
         self._stamps: dict[int, dict[int, LeaseOrigin]] = {}  # subscription -> stamp
-        self._sweep_at: dict[int, int] = {}  # subscription -> how many entries it may have until the next sweep
+        self._sweep_at: dict[int, int] = {}  # subscription -> number of entries that starts the next sweep
 
     def note(self, deliveries: Sequence[Delivery], origin: LeaseOrigin) -> None:
         number, stamp = deliveries[0].subscription, deliveries[0].stamp
         stamps = self._stamps.setdefault(number, {})
         stamps[stamp] = origin
-        if deliveries[-1].stamp != stamp:  # it took more than one look
+        if deliveries[-1].stamp != stamp:  # the pull took more than one step
             stamps.update(dict.fromkeys((each.stamp for each in deliveries), origin))
         if len(stamps) > self._sweep_at.get(number, KEPT_MIN):
             self._sweep(number)
@@ -41,12 +41,12 @@ class LeaseOrigins:
         return self._stamps.get(subscription, {}).get(stamp)
 
     def forget(self, deliveries: Sequence[Delivery]) -> None:
-        """Nobody has them, although they are leased."""
+        """Remove the origins of leases that have no consumer."""
         for each in deliveries:
             self._stamps.get(each.subscription, {}).pop(each.stamp, None)
 
     def replace(self, subscription: int, old: int, new: int) -> None:
-        """A lease goes on under another stamp."""
+        """Keep the origin of a lease that continues under another stamp."""
         origin = self.find(subscription, old)
         if origin is not None:
             self._stamps[subscription][new] = origin

@@ -1,8 +1,11 @@
-"""What can be looked up at once, as records that do not change under the reader."""
+"""Lookups: what both queues answer at once, as records that do not change under the reader.
+
+Other threads may decide at the same time, so a lookup takes the engine's lock, or a comment says why it need not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import chain, islice
 
@@ -18,11 +21,12 @@ from penstock.engine.statistics import (
     statistics_of_subscription,
     statistics_of_topic,
 )
-from penstock.engine.stories import Story
 from penstock.engine.views import (
     Backlog,
     Holding,
+    Kind,
     Lease,
+    NamePage,
     QueueNumbers,
     Store,
     SubscriptionMetadata,
@@ -30,18 +34,18 @@ from penstock.engine.views import (
     Unsettled,
     backlog_of,
 )
-from penstock.errors import NotFoundError, UnavailableError
+from penstock.errors import NotFoundError
 
 
 def find_topic(engine: Engine, key: str | int) -> TopicMetadata | None:
-    """By name or by number."""
+    """Find a topic by its name or its number."""
     with engine.lock:
         topic = _topic(engine, key)
         return TopicMetadata.of(topic) if topic is not None else None
 
 
 def find_subscription(engine: Engine, key: str | int) -> SubscriptionMetadata | None:
-    """By name or by number."""
+    """Find a subscription by its name or its number."""
     with engine.lock:
         subscription = _subscription(engine, key)
         return SubscriptionMetadata.of(subscription) if subscription is not None else None
@@ -67,12 +71,63 @@ def topics(engine: Engine) -> list[TopicMetadata]:
 
 
 def subscriptions(engine: Engine, topic_name: str | None = None) -> list[SubscriptionMetadata]:
-    """Those of a topic, or all of them, without those that were not used for their time to live."""
+    """Return the subscriptions of a topic, or all subscriptions, without expired ones."""
     with engine.lock:
         state = engine.broker.state
         chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
         engine.expire_unused(*[each.name for each in chosen.values() if each.options.expiration_seconds])
         return [SubscriptionMetadata.of(each) for each in chosen.values()]
+
+
+def names(
+    engine: Engine,
+    kind: Kind,
+    prefix: str = "",
+    after: str | None = None,
+    most: int = 0,
+    *,
+    descending: bool = False,
+) -> NamePage:
+    """Return sorted names that begin with a prefix and follow `after`, and the number of all names with the prefix."""
+    with engine.lock:
+        state = engine.broker.state
+        index = state.topic_index if kind == "topics" else state.subscription_index
+        return NamePage(index.names(prefix, after, most, descending=descending), index.count(prefix))
+
+
+def numbered_names(engine: Engine, kind: Kind, most: int | None = None) -> dict[int, str]:
+    """Return names by the numbers of their resources: all of them, or those of the oldest resources."""
+    with engine.lock:
+        state = engine.broker.state
+        known: Mapping[int, Topic | Subscription] = state.topics if kind == "topics" else state.subscriptions
+        return {number: each.name for number, each in islice(known.items(), most)}
+
+
+def reader_names(engine: Engine, topic_name: str) -> list[str]:
+    """Return the names of the subscriptions of a topic, in no order."""
+    with engine.lock:
+        return [each.name for each in engine.broker.state.topic(topic_name).readers.values()]
+
+
+def find_topics(engine: Engine, names: Sequence[str]) -> list[TopicMetadata]:
+    with engine.lock:
+        found = map(engine.broker.state.topic_names.get, names)
+        return [TopicMetadata.of(each) for each in found if each is not None]
+
+
+def find_subscriptions(engine: Engine, names: Sequence[str]) -> list[SubscriptionMetadata]:
+    with engine.lock:
+        found = [_subscription(engine, name) for name in names]
+        return [SubscriptionMetadata.of(each) for each in found if each is not None]
+
+
+def backlog_messages(engine: Engine, names: Sequence[str]) -> dict[str, int]:
+    """Return the number of unacked messages by subscription. Subscriptions without any are left out."""
+    with engine.lock:
+        state = engine.broker.state
+        found = [each for each in map(state.subscription_names.get, names) if each is not None]
+        counted = ((each.name, backlog_of(state.read_topic(each), each).messages) for each in found)
+        return {name: messages for name, messages in counted if messages}
 
 
 def snapshots(engine: Engine) -> list[SnapshotDump]:
@@ -92,14 +147,17 @@ def preview_seek(engine: Engine, name: str, *, offset: int = 0, snapshot: str = 
 
 
 def examine(engine: Engine, receipts: Sequence[str]) -> Settled:
-    return engine.broker.examine(engine.clocks.of_receipts(receipts).now(), receipts)
+    with engine.lock:
+        return engine.broker.examine(engine.clocks.of_receipts(receipts).now(), receipts)
 
 
 def is_unacked(engine: Engine, name: str, offset: int) -> bool:
-    return engine.broker.is_unacked(engine.clocks.of(name).now(), name, offset)
+    with engine.lock:
+        return engine.broker.is_unacked(engine.clocks.of(name).now(), name, offset)
 
 
 def publisher_receipt(engine: Engine, subscription: int, offset: int) -> str:
+    # Without the lock: a receipt is computed from the arguments and the secret of the store, which never changes.
     return engine.broker.publisher_receipt(subscription, offset)
 
 
@@ -120,18 +178,19 @@ def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[Subscr
 
 
 def sequences(engine: Engine, topic_name: str, producer: str) -> list[int]:
-    """The publishes of a producer that a topic remembers, so that they count once."""
+    """Return the sequence numbers of a producer whose publishes the topic would recognize as repeated."""
     with engine.lock:
         known = engine.broker.state.topic(topic_name).producers.get(producer)
         return list(known.answers) if known is not None else []
 
 
 def store(engine: Engine) -> Store:
+    # Without the lock: this asks the journal, not the broker, and any thread may ask it for its sizes.
     return Store(engine.journal.durable, *engine.journal.sizes(), engine.journal.full)
 
 
 def leases(engine: Engine, name: str, first: int, most: int) -> list[Lease]:
-    """What consumers have of a subscription, from an offset on, ascending."""
+    """Return up to `most` leases of a subscription in ascending order of offset, from `first`."""
     with engine.lock:
         state = engine.broker.state
         subscription = state.subscription(name)
@@ -147,7 +206,7 @@ def leases(engine: Engine, name: str, first: int, most: int) -> list[Lease]:
 
 
 def holdings(engine: Engine, name: str, most: int) -> list[Holding]:
-    """What consumers have of a subscription, together; no more than `most` leases are looked at."""
+    """Return the leases of a subscription summed up by consumer, from at most `most` leases."""
     with engine.lock:
         subscription, find = engine.broker.state.subscription(name), engine.lease_origins.find
         leased = islice((each for each in subscription.outstanding.values() if each.leased), most)
@@ -166,7 +225,7 @@ def holdings(engine: Engine, name: str, most: int) -> list[Holding]:
 
 
 def unacked(engine: Engine, name: str, first: int, most: int) -> list[int]:
-    """The next offsets from `first` on that are not settled on a subscription, ascending."""
+    """Return up to `most` ascending offsets from `first` that a subscription has not settled."""
     with engine.lock:
         state = engine.broker.state
         subscription = state.subscription(name)
@@ -179,7 +238,7 @@ def unacked(engine: Engine, name: str, first: int, most: int) -> list[int]:
 
 
 def unsettled(engine: Engine, name: str, first: int, most: int) -> list[Unsettled]:
-    """The same with the stage of each, and what it waits for."""
+    """Return the same messages as `unacked`, each with its stage and the time it waits for."""
     with engine.lock:
         subscription, find = engine.broker.state.subscription(name), engine.lease_origins.find
         found = []
@@ -197,42 +256,39 @@ def unsettled(engine: Engine, name: str, first: int, most: int) -> list[Unsettle
 
 
 def _unread(subscription: Subscription, topic: Topic, first: int) -> Iterator[int]:
-    """Offsets that the subscription never looked at."""
-    place = max(first, subscription.cursor)
+    """Yield the offsets that the subscription has never looked at."""
+    offset = max(first, subscription.cursor)
     for skipped, until in [*subscription.skips, (topic.tail, topic.tail)]:
-        yield from range(place, skipped)
-        place = max(place, until)
+        yield from range(offset, skipped)
+        offset = max(offset, until)
 
 
 def find_queue(engine: Engine, topic_name: str, name: str) -> QueueNumbers | None:
-    """None unless the topic is there and the subscription reads it."""
+    """Return the numbers of a queue, or None unless the topic exists and the subscription reads it."""
+    # Without the lock: numbers never change, and a topic or subscription deleted between two steps fails the last one.
     state = engine.broker.state
-    found, read = state.subscription_names.get(name), state.topic_names.get(topic_name)
-    if found is None or read is None or state.read_topic(found) is not read:
+    subscription, topic = state.subscription_names.get(name), state.topic_names.get(topic_name)
+    if subscription is None or topic is None or state.read_topic(subscription) is not topic:
         return None
-    return QueueNumbers(read.first_id, found.number)
+    return QueueNumbers(topic.first_id, subscription.number)
 
 
 def queue_names(engine: Engine, topic_prefix: str, prefix: str) -> list[str]:
-    """What follows the prefixes in the names of all topics that a subscription of the same ending reads."""
+    """Return the names of queues without their prefixes, of the topic and of the subscription."""
     with engine.lock:
         skip = len(topic_prefix)
-        ends = [name[skip:] for name in engine.broker.state.topic_names if name.startswith(topic_prefix)]
+        ends = [name[skip:] for name in engine.broker.state.topic_index.names(topic_prefix)]
         return [end for end in ends if find_queue(engine, topic_prefix + end, prefix + end) is not None]
 
 
-def story(engine: Engine, topic_name: str, first: int, until: int) -> Story:
-    if engine.stories is None:
-        raise UnavailableError("This server keeps no stories of messages")
-    return engine.stories.of(topic_name, first, until)
-
-
 def document(engine: Engine, kind: str, name: str) -> bytes | None:
+    # Without the lock: both steps are reads of one key, and the bytes that they find never change.
     return engine.broker.state.documents.get(kind, {}).get(name)
 
 
 def documents(engine: Engine, kind: str) -> dict[str, bytes]:
-    return dict(engine.broker.state.documents.get(kind, {}))
+    with engine.lock:
+        return dict(engine.broker.state.documents.get(kind, {}))
 
 
 def _topic(engine: Engine, key: str | int) -> Topic | None:

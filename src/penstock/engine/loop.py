@@ -1,7 +1,7 @@
 """An engine in one event loop: commands are decided in the loop, and a writer thread commits them.
 
-A command's future is done when its commit is. As commits keep the order of decisions, whatever an answer rests on is
-durable before the answer.
+A command's future is done when its commit is. Because commits keep the order of decisions, everything an answer depends
+on is durable before the answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class EngineLoop:
         self._writer = Writer(engine)
 
     def begin(self) -> None:
-        """Belong to the running loop. Called again, it moves to a new loop if the last one was closed."""
+        """Attach to the running event loop. Called again, move from a closed loop to the running one."""
         loop = asyncio.get_running_loop()
         if self._loop is not None and not self._loop.is_closed():
             if loop is not self._loop:
@@ -65,11 +65,11 @@ class EngineLoop:
 
     @property
     def failed(self) -> asyncio.Future[PenstockError]:
-        """Done when the journal has failed for good."""
+        """A future that is done when the journal has failed for good."""
         return self._writer.failed
 
     def committed(self, number: int, result: T) -> asyncio.Future[T]:
-        """Has the result when the decision of this number is durable, or fails if it never will be."""
+        """Return a future with the result, done when the decision is durable, failed if it never will be."""
         return self._writer.committed(number, result)
 
     def refused(self, error: PenstockError) -> asyncio.Future[Any]:
@@ -79,7 +79,7 @@ class EngineLoop:
         return future
 
     def commit(self) -> asyncio.Future[None]:
-        """Done when all that was decided so far is durable."""
+        """Return a future that is done when everything decided so far is durable."""
         try:
             self._engine.check()
         except PenstockError as error:
@@ -87,7 +87,7 @@ class EngineLoop:
         return self.committed(self._engine.submit(), None)
 
     def run(self, command: Callable[[Broker, int], T], *about: str | int) -> asyncio.Future[T]:
-        """`about`: whose time it is, as for `Engine.decide`."""
+        """Decide a command now. Return a future of its durable result. `about`: as for `Engine.decide`."""
         try:
             result, number = self._engine.decide(command, *about)
         except PenstockError as error:
@@ -95,7 +95,7 @@ class EngineLoop:
         return self._writer.committed(number, result)
 
     def drive(self, make: Callable[[Broker], commands.Steps[T]]) -> asyncio.Future[T]:
-        """Take the steps of a command: at once where nothing has to be read, else in a task."""
+        """Run the steps of a command: at once if nothing has to be read, otherwise in a task."""
         try:
             steps, broker = self._engine.begin(make)
             question, result, number = self._engine.step(steps, None, broker)
@@ -111,7 +111,7 @@ class EngineLoop:
         return await self._writer.committed(number, result)
 
     async def walk(self, make: Callable[[Broker], commands.Steps[T]]) -> tuple[T, int]:
-        """Take the steps of a command; the result, and the number of the decision to wait for."""
+        """Run the steps of a command. Return its result, and the number of the decision to wait for."""
         return await self._walk(*self._engine.begin(make))
 
     async def _walk(
@@ -124,14 +124,17 @@ class EngineLoop:
                 return cast(T, result), number
 
     async def catch_up(self) -> None:
-        """A clock was moved by hand: what has come due has its effect before anybody looks."""
+        """Run housekeeping after a clock was moved by hand, before the next answer."""
         if self._engine.is_tick_due():
             await self.walk(self._engine.housekeep)
 
     async def _read(self, question: commands.Question) -> Answer:
         engine = self._engine
+        if isinstance(question, commands.Pause):
+            await asyncio.sleep(0)
+            return None
         tail = engine.tail(question.topic)
-        if engine.commits.holds(question.topic):  # only what is committed can be read
+        if engine.commits.holds(question.topic):  # only committed messages can be read
             await self.commit()
         if not engine.journal.durable:
             return engine.read(question, tail)
@@ -153,9 +156,9 @@ class EngineLoop:
 
 
 class Writer:
-    """The thread that commits what a loop decided, and the callers in the loop that wait for it.
+    """The thread that commits the decisions of a loop, and the futures of callers that wait for commits.
 
-    Without a journal that keeps anything there is no thread: what is decided is committed at once.
+    With a journal that stores nothing there is no thread: decisions are committed at once.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -166,7 +169,7 @@ class Writer:
         self._thread = threading.Thread(target=self._write, name="penstock-writer", daemon=True)
 
     def begin(self) -> None:
-        """Belong to the running loop."""
+        """Attach to the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._waiters.clear()
         self.failed: asyncio.Future[PenstockError] = self._loop.create_future()
@@ -180,7 +183,7 @@ class Writer:
             await asyncio.to_thread(self._thread.join)
 
     def committed(self, number: int, result: T) -> asyncio.Future[T]:
-        """A future that has the result of a decision when it is durable, or fails if it never will be."""
+        """Return a future with the result of a decision, done when it is durable, failed if it never will be."""
         future: asyncio.Future[T] = self._loop.create_future()
         commits = self._engine.commits
         if not self._engine.journal.durable:
@@ -200,7 +203,7 @@ class Writer:
             future.set_exception(error)
 
     def _write(self) -> None:
-        """The thread: commit what is there; when nothing is, and now and then, look after the journal."""
+        """Run the thread: commit pending decisions, and maintain the journal when idle and from time to time."""
         busy, count, commits = True, 0, self._engine.commits
         while not self._stopping:
             self._wake.wait(0 if busy else IDLE_SECONDS)
@@ -229,7 +232,7 @@ class Writer:
             self._after_refusal(commits.stalled)
 
     def _after_refusal(self, error: PenstockError) -> None:
-        """Everything decided since the last commit is void; who waits for it gets the error."""
+        """Go back after a refused commit, and fail the futures of all void decisions."""
         waiters, self._waiters = self._waiters, deque()
         for _, future, _ in waiters:
             if not future.done():

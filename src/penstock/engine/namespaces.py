@@ -1,8 +1,8 @@
-"""Namespaces: names that have one time in common, and the clocks of those whose time is their own.
+"""Namespaces: names that share a clock, and the clocks of namespaces with their own time.
 
-All that hangs on a topic (its subscriptions, their leases, its snapshots) has the time of the topic, and so of the
-namespace that the topic's name belongs to. Two instants are compared only where they are of one topic, so namespaces
-may be at different times; what crosses from one to the other, a dead letter, is dated where it arrives.
+Subscriptions, leases and snapshots use the clock of their topic, which is the clock of its namespace. Only instants of
+one topic are compared, so namespaces may be at different times. A dead letter that moves to another namespace gets the
+time of its new topic.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
 from penstock.engine.clock import Alarm, Alarms, Clock
 
-NamespaceOf: TypeAlias = Callable[[str], str]  # of a resource by its name; empty: the engine's own time
+NamespaceOf: TypeAlias = Callable[
+    [str], str
+]  # returns the namespace of a resource by its name; empty: the engine's clock
 
-DOCUMENTS = "clocks"  # the kind of the documents that remember them, by namespace
+DOCUMENTS = "clocks"  # kind of the documents that store clocks, by namespace
 
 
 def no_namespace(_: str) -> str:
@@ -30,7 +32,7 @@ def no_namespace(_: str) -> str:
 
 
 class Clocks:
-    """Which clock counts for what."""
+    """The clocks of the engine and of its namespaces."""
 
     def __init__(self, clock: Clock, namespace_of: NamespaceOf, state: Callable[[], State]) -> None:
         self._clock = clock
@@ -39,9 +41,9 @@ class Clocks:
         self.own: dict[str, NamespaceClock] = {}  # by namespace; most servers have none
 
     def of(self, *about: str | int) -> Clock:
-        """The clock of what a command is about, by names or the number of a subscription: that of the topic.
+        """Return the clock of the resources of a command, given by names or by the number of a subscription.
 
-        The first that is known counts; where nothing is, the first name.
+        The first resource that exists counts. If none exists, the first name counts.
         """
         if not self.own:
             return self._clock
@@ -61,7 +63,7 @@ class Clocks:
         return self.own.get(self.namespace_of(name), self._clock) if self.own else self._clock
 
     def of_receipts(self, receipts: Sequence[str]) -> Clock:
-        """Those of one call are of one namespace."""
+        """Return the clock of receipts. All receipts of a call are of one namespace."""
         parsed = parse_receipt(receipts[0]) if self.own and receipts else None
         return self.of(parsed[0]) if parsed is not None else self._clock
 
@@ -69,11 +71,11 @@ class Clocks:
         return self.of_topic(topic_name).now()
 
     def time_at(self, topic_name: str, now: int) -> int:
-        """When it is at a topic, while it is `now` where a command acts."""
+        """Return the time of a topic, while it is `now` for the command."""
         return self.time_of(topic_name) if self.own else now
 
     def recover(self, broker: Ledger) -> int:
-        """Clocks as they were; and the latest instant that the store knows of in the time of all others."""
+        """Restore the stored clocks. Return the latest instant in the store of all names without their own clock."""
         kept = broker.state.documents.get(DOCUMENTS, {})
         for namespace, body in kept.items():
             clock = self.own[namespace] = NamespaceClock.load(self._clock, body)
@@ -88,20 +90,22 @@ class Clocks:
 
 
 class NamespaceClock:
-    """A clock beside another: it runs with it, ahead or behind, or it stands; it is moved forward, and never back."""
+    """A clock that runs ahead of or behind its base, or stands still. It is moved forward, never back."""
 
     def __init__(self, base: Clock) -> None:
         self._base = base
-        self._shift = 0  # ahead of the base, while it runs
+        self._shift = 0  # nanoseconds ahead of the base while it runs
         self._stands_at: int | None = None
         self._alarms = Alarms()
-        self._next: tuple[int, Alarm] | None = None  # the base's alarm for the earliest of these, while it runs
+        self._next: tuple[int, Alarm] | None = (
+            None  # alarm of the base for the earliest alarm here, while the clock runs
+        )
 
     def now(self) -> int:
         return self._base.now() + self._shift if self._stands_at is None else self._stands_at
 
     def wall(self) -> int:
-        """As far from the base's wall as `now` is from its `now`."""
+        """Return the wall time, shifted from the base's wall time like `now`."""
         return self.now() + self._base.wall() - self._base.now()
 
     @property
@@ -110,7 +114,7 @@ class NamespaceClock:
 
     @property
     def ahead(self) -> int:
-        """Nanoseconds before the base; negative: behind it."""
+        """Nanoseconds ahead of the base. Negative: behind it."""
         return self.now() - self._base.now()
 
     def not_before(self, at: int) -> None:
@@ -120,7 +124,7 @@ class NamespaceClock:
             self._shift += max(0, at - self.now())
 
     def begin_at(self, at: int) -> None:
-        """Another time for a namespace in which nothing has happened yet."""
+        """Set the time of a namespace that has no resources yet."""
         if self._stands_at is not None:
             self._stands_at = at
         else:
@@ -134,11 +138,11 @@ class NamespaceClock:
         return alarm
 
     def next_alarm(self) -> int:
-        """The next moment somebody waits for; FOREVER if nobody does."""
+        """Return the next instant that a caller waits for, or FOREVER."""
         return self._alarms.next_at()
 
     def _watch(self) -> None:
-        """While it runs, the base rings for the earliest alarm."""
+        """Set the base's alarm for the earliest alarm, while the clock runs."""
         at = FOREVER if self._stands_at is not None else self._alarms.next_at()
         if self._next is not None and self._next[0] == at:
             return
@@ -164,13 +168,13 @@ class NamespaceClock:
         self._watch()
 
     def run(self) -> None:
-        """Go on from where it stands."""
+        """Continue from where the clock stands."""
         self._shift = self.now() - self._base.now()
         self._stands_at = None
         self._watch()
 
     def move(self, at: int) -> None:
-        """Stand at a later moment; whoever waited for it is woken."""
+        """Stand still at a later instant, and ring the alarms up to it."""
         self._stands_at = max(at, self.now())
         self._watch()
         self._ring_until(self._stands_at)

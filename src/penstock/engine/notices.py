@@ -1,6 +1,6 @@
-"""Log lines about subscriptions that are full, and about dead letters that are stuck or that nobody reads.
+"""Log lines about full subscriptions, and about dead letters that are stuck or whose topic has no subscription.
 
-The counters are exact. A line is written when the condition begins, or the same line at most once a minute.
+A line is written when the condition begins, or at most once a minute. The counters are exact.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
 
 PAUSE = 60 * SECOND
-LINES_MAX = 10_000  # remembered
+LINES_MAX = 10_000  # remembered, to limit repetitions
 log = logging.getLogger("penstock")
 
 DeadLetterFact: TypeAlias = Returned | Removed | SubscriptionCreated | SubscriptionChanged
 
 
 class CapacityNotices:
-    """One line when a subscription first goes without a message, until a publish was taken by it whole."""
+    """Logs a line when a subscription first discards a message. A publish without discards resets it."""
 
     def __init__(self, state: Callable[[], State]) -> None:
         self._state = state
@@ -49,7 +49,7 @@ class DeadLetterNotices:
         self._written: dict[tuple[int, str], tuple[int, int]] = {}  # subscription and line -> when, and the count
 
     def on_fact(self, fact: DeadLetterFact) -> None:
-        """The state is the one after all facts of a command: a message that was returned may be gone by now."""
+        """Log a dead letter problem. The state is already the one after all facts of the command."""
         state = self._state()
         subscription = state.subscriptions.get(fact.subscription)
         if subscription is None or not subscription.options.dead_letter_topic:
@@ -67,7 +67,7 @@ class DeadLetterNotices:
             self._write(_UNREAD, subscription, counts.dead_letters_unread)
 
     def _write(self, line: str, subscription: Subscription, count: int) -> None:
-        """If there are more than when the line was last written, and that was a while ago."""
+        """Log a line if the count has grown and the same line was not logged in the last minute."""
         now = self._now()
         at, before = self._written.get((subscription.number, line), (now - PAUSE, 0))
         if count <= before or now - at < PAUSE:

@@ -1,8 +1,8 @@
-"""Options as programs write them: each is declared once, and reading, checking and showing follow from that.
+"""Options as programs write them: read, checked and shown by name.
 
-A record of options declares them as the settings of the server are declared (fields.py): one line for each field, with
-the kind of its values, its default and its name. For the broker's own records, which know no such names, the lines
-stand here. An option is refused by its name as the caller wrote it, and a value out of range says its range.
+Every option is declared once, with its name and the kind of its values: the options of the broker in `broker/model.py`,
+those of consumers and publishers in `pubsub/options.py`. An error names the option as the caller wrote it, and an error
+about a value out of range says the range.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from dataclasses import field, fields, replace
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.broker.model import Options as BrokerOptions
+from penstock.broker.model import OptionSpec, SubscriptionOptions, TopicOptions, option_specs
 from penstock.errors import InvalidArgumentError
 
-ACK_DEADLINE_MIN_SECONDS = 1
-ACK_DEADLINE_MAX_SECONDS = 600
-
-Kind: TypeAlias = Callable[[Any, str], Any]  # of a value and its name: the value as it is kept, or what it should be
+Kind: TypeAlias = Callable[[Any, str], Any]  # (value, name) -> the value to store, or InvalidArgumentError
 R = TypeVar("R")
 
 
@@ -26,10 +24,10 @@ R = TypeVar("R")
 
 
 class NotOfKindError(InvalidArgumentError):
-    """A value is of another type than it should be."""
+    """A value has the wrong type."""
 
     def __init__(self, message: str | None = None, plain: str = "") -> None:
-        """`plain`: the same for people who write documents, without Python's words."""
+        """`plain`: the same sentence without Python terms, for authors of documents."""
         super().__init__(message)
         self.plain = plain
 
@@ -39,7 +37,7 @@ def _not_of_kind(sentence: str, value: object, plain: str = "") -> NotOfKindErro
 
 
 def seconds(value: object, name: str) -> float:
-    """A duration given as seconds, a timedelta, or {"seconds": ..., "nanos": ...}."""
+    """Read a duration: a number of seconds, a timedelta, or {"seconds": ..., "nanos": ...}."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, Mapping):
@@ -64,24 +62,30 @@ def seconds_within(least: float, most: float, refusal: str) -> Kind:
     return read
 
 
-ack_deadline = seconds_within(
-    ACK_DEADLINE_MIN_SECONDS,
-    ACK_DEADLINE_MAX_SECONDS,
-    f"Ack deadline must be between {ACK_DEADLINE_MIN_SECONDS} and {ACK_DEADLINE_MAX_SECONDS} seconds",
-)
-
-
 def milliseconds(value: object, name: str) -> float:
-    """Kept in seconds."""
+    """Read a number of milliseconds and convert it to seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
         raise InvalidArgumentError(f"{name} must be a number, at least 0")
     return value / 1000
 
 
-def count(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidArgumentError(f"{name} must be a whole number, at least 1")
-    return value
+def whole_number(least: int, most: int | None = None) -> Kind:
+    limits = f"at least {least}" + (f" and at most {most}" if most is not None else "")
+
+    def read(value: object, name: str) -> int:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or value < least
+            or (most is not None and value > most)
+        ):
+            raise InvalidArgumentError(f"{name} must be a whole number, {limits}")
+        return value
+
+    return read
+
+
+count = whole_number(1)
 
 
 def flag(value: object, name: str) -> bool:
@@ -118,11 +122,11 @@ class Option(NamedTuple):
     kind: Kind
     name: str  # "retry_policy.minimum_backoff" is a part of the dictionary "retry_policy"
     alias: str = ""
-    unset: object = None  # what a part is where its dictionary is given without it; None: as before
+    unset: object = None  # value of a part when its dictionary is given without it. None: unchanged
 
 
 def option(default: R, kind: Kind, name: str, alias: str = "") -> R:
-    """A field of a record of options."""
+    """Declare a field of a record of options."""
     made: R = field(default=default, metadata={"option": Option(kind, name, alias)})
     return made
 
@@ -136,7 +140,7 @@ class Options:
 
     def __init__(self, what: str, options: Mapping[str, Option], unknown_part: str = "Unknown option: {0}.{1}") -> None:
         self._what = what
-        self.options = options  # by the field that keeps them
+        self.options = options  # by the name of their field
         self._unknown_part = unknown_part
         self._plain: dict[str, str] = {}  # name -> field
         self._parts: dict[str, dict[str, str]] = {}  # dictionary -> part -> field
@@ -147,7 +151,7 @@ class Options:
         self.names = {*self._plain, *self._parts}
 
     def read(self, given: Mapping[str, Any], start: R, others: Collection[str] = ()) -> R:
-        """The record with what was given, where None means not given. `others`: names that are known elsewhere."""
+        """Return the record changed by the given options. None means not given. `others`: more names to accept."""
         changes: dict[str, Any] = {}
         for name, value in given.items():
             if name not in self.names and name not in others:
@@ -176,7 +180,7 @@ class Options:
                 changes[kept_in] = read
 
     def show(self, record: Any) -> dict[str, Any]:
-        """What a program would write to get this record; None for a dictionary that would change nothing."""
+        """Return the options that produce this record. A dictionary that would change nothing is None."""
         default, shown = type(record)(), {}
         for kept_in, each in self.options.items():
             if "." not in each.name:
@@ -194,53 +198,65 @@ class Options:
 
 # ---------------------------------------------------------------------- the broker's options
 
+
+def _reader(spec: OptionSpec) -> Kind:
+    """Return the function that checks a value of an option and converts it to what the broker stores."""
+    if spec.kind == "duration" and spec.most is not None:
+        return seconds_within(
+            spec.least, spec.most, f"{spec.title} must be between {spec.least:.0f} and {spec.most:.0f} seconds"
+        )
+    if spec.kind in ("count", "bytes"):
+        return whole_number(int(spec.least), None if spec.most is None else int(spec.most))
+    return _READERS[spec.kind]
+
+
+_READERS: dict[str, Kind] = {"duration": seconds, "text": text, "topic": text, "switch": flag, "labels": strings}
+
+
+def public_options(record: type[BrokerOptions]) -> dict[str, Option]:
+    """Return all public options of a record of the broker, by the names of their fields."""
+    specs = option_specs(record).items()
+    return {name: Option(_reader(spec), spec.name, spec.alias, spec.part_default) for name, spec in specs}
+
+
+def _writable_options(record: type[BrokerOptions]) -> dict[str, Option]:
+    """Return the options of a record that programs can set, with their names in the Python API."""
+    specs, public = option_specs(record), public_options(record)
+    names = {name: spec.name if spec.python_name is None else spec.python_name for name, spec in specs.items()}
+    return {
+        name: public[name]._replace(name=names[name])
+        for name, spec in specs.items()
+        if names[name] and not spec.read_only
+    }
+
+
+ACK_DEADLINE = option_specs(SubscriptionOptions)["lease_seconds"]
+ACK_DEADLINE_MAX_SECONDS = int(ACK_DEADLINE.most or 0)
+ack_deadline = _reader(ACK_DEADLINE)
+
 SUBSCRIPTION = Options(
-    "subscription option",
-    {
-        "lease_seconds": Option(ack_deadline, "ack_deadline_seconds", alias="ack_deadline"),
-        "ordering": Option(flag, "enable_message_ordering", alias="message_ordering"),
-        "exactly_once": Option(flag, "enable_exactly_once_delivery"),
-        "filter": Option(text, "filter"),
-        "flow_max_messages": Option(count, "flow_control.max_messages"),
-        "flow_max_bytes": Option(count, "flow_control.max_bytes"),
-        "retry_minimum_seconds": Option(seconds, "retry_policy.minimum_backoff", unset=10.0),
-        "retry_maximum_seconds": Option(seconds, "retry_policy.maximum_backoff", unset=600.0),
-        "dead_letter_topic": Option(text, "dead_letter_policy.dead_letter_topic"),
-        "max_delivery_attempts": Option(count, "dead_letter_policy.max_delivery_attempts", unset=5),
-        "retention_seconds": Option(seconds, "message_retention_duration"),
-        "retain_acked": Option(flag, "retain_acked_messages"),
-        "expiration_seconds": Option(seconds, "expiration_policy.ttl"),
-        "labels": Option(strings, "labels"),
-    },
-    unknown_part="Unknown part of {0}: {1}",
+    "subscription option", _writable_options(SubscriptionOptions), unknown_part="Unknown part of {0}: {1}"
 )
-
-TOPIC = Options(
-    "topic option",
-    {
-        "labels": Option(strings, "labels"),
-        "retention_seconds": Option(seconds, "message_retention_duration"),
-    },
-)
+TOPIC = Options("topic option", _writable_options(TopicOptions))
 
 
-def named(given: object) -> Mapping[str, Any]:
-    """What a caller gave as its options, if that is a mapping."""
+def require_mapping(given: object) -> Mapping[str, Any]:
+    """Return the options of a caller if they are a mapping, or raise InvalidArgumentError."""
     if not isinstance(given, Mapping):
         raise InvalidArgumentError(f"Options must be given by name, not as {type(given).__name__}")
     return given
 
 
 def subscription_options(given: Mapping[str, Any]) -> SubscriptionOptions:
-    """The broker's options for what a caller wrote."""
+    """Return the broker's options for the options of a caller."""
     return SUBSCRIPTION.read(given, SubscriptionOptions())
 
 
 def topic_options(given: Mapping[str, Any]) -> TopicOptions:
-    """The same for a topic. Its name and time of creation, as its metadata shows them, may be among them."""
-    return TOPIC.read(named(given), TopicOptions(), others=("name", "created"))
+    """Return the broker's options of a topic. The fields `name` and `created` of its metadata are accepted."""
+    return TOPIC.read(require_mapping(given), TopicOptions(), others=("name", "created"))
 
 
 def shown_options(options: SubscriptionOptions) -> dict[str, Any]:
-    """What a program would write to get these options; the ordering by both of its names."""
+    """Return the options that produce this record, with the ordering by both of its names."""
     return {**SUBSCRIPTION.show(options), "message_ordering": options.ordering}

@@ -1,7 +1,7 @@
-"""Reading from the journal in a thread of its own, and one block ahead of whoever drains a backlog.
+"""Reads from the journal in a thread of its own, one block ahead of consumers that drain a backlog.
 
-Only committed messages are read, and each topic has at most one block waiting. While one block
-is being consumed the next is read and decoded, so that a deep queue gives its messages as fast as an empty one.
+Only committed messages are read, and each topic has at most one block waiting. The next block is read and decoded
+while the current one is consumed, so that a deep queue delivers as fast as an empty one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from penstock.broker.broker import Broker
 from penstock.broker.log import Need, Sizes
 from penstock.broker.model import Message
-from penstock.engine.commands import Find, PublishTime
+from penstock.engine.commands import Find, Pause, PublishTime
 from penstock.errors import DamagedStoreError
 from penstock.journal.port import Journal
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class Block(NamedTuple):
-    """Messages that a step asked for; they come into memory with the next step."""
+    """Messages that a step asked for. The next step loads them into the cache."""
 
     topic: int
     messages: list[Message]
-    tail: int  # of the topic: what is below it is committed
+    tail: int  # of the topic: all messages below it are committed
 
 
 class ReadAhead:
@@ -35,11 +35,11 @@ class ReadAhead:
         self._journal = journal
         self._topics_max = sizes.topics_ahead
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-reader")
-        self._lock = threading.Lock()  # of what follows: commands of several threads read at a time
+        self._lock = threading.Lock()  # guards the following fields: commands of several threads read at a time
         self._ahead: OrderedDict[int, tuple[int, Future[list[Message]]]] = OrderedDict()  # topic -> (first, block)
 
     def read(self, need: Need) -> Future[list[Message]]:
-        """The messages a command asked for; perhaps they are here already."""
+        """Return a future of the messages that a command asked for. They may have been read ahead."""
         with self._lock:
             first, block = self._ahead.pop(need.topic, (-1, None))
         if block is not None and first == need.first:
@@ -50,7 +50,7 @@ class ReadAhead:
         return self._threads.submit(question, *words)
 
     def go_on(self, broker: Broker, block: Block) -> None:
-        """A block was loaded: begin with the one behind it, as far as messages are committed."""
+        """Start to read the block after a loaded one, as far as messages are committed."""
         topic_number, messages, tail = block
         topic = broker.state.topics.get(topic_number)
         if topic is None or not messages or not self._topics_max:
@@ -73,11 +73,13 @@ class ReadAhead:
             self._ahead.clear()
 
 
-def answer(journal: Journal, question: Find | PublishTime) -> int | None:
+def answer(journal: Journal, question: Find | PublishTime | Pause) -> int | None:
+    if isinstance(question, Pause):
+        return None
     if isinstance(question, Find):
         return journal.find(question.topic, question.at)
     try:
         found = journal.read(question.topic, question.offset, question.offset + 1)
-    except DamagedStoreError:  # whoever wants the message itself is told
+    except DamagedStoreError:  # a read of the message itself reports the damage
         return None
     return found[0].publish_time if found else None

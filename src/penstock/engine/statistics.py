@@ -1,38 +1,39 @@
-"""What can be counted about a running broker, in the broker's own words: the engine fills these, doors show them.
+"""Statistics of a running broker, filled by the engine and shown by doors.
 
-Plain numbers, no scanning. Counters begin at 0 when the process starts and only grow; everything
-else is how it is now. Reasons are short words with underscores, because they become labels.
+Nothing is scanned for them. Counters (`broker/counts.py`) begin at 0 when the process starts and only grow. All other
+numbers are current values. Reasons are short words with underscores, because they become labels.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from penstock.broker.broker import Broker
+from penstock.broker.counts import SubscriptionCounts, TopicCounts
 from penstock.broker.model import SECOND, Message
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.engine.ages import Ages
+from penstock.engine.oldest_unacked import Ages
 from penstock.engine.views import backlog_of
 
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-DUE_LOOKED_AT = 32  # unread messages, for one that could be delivered as those before it could not
-FLOWS_MAX = 1000  # names that a door notes between two looks
-NO_REASONS: dict[str, int] = {}  # shared by everything that dropped nothing; never written to
+DUE_LOOKED_AT = 32  # unread messages that are checked for the first deliverable one
+FLOWS_MAX = 1000  # names that a door records between two calls of `take_flows`
+NO_REASONS: dict[str, int] = {}  # shared default, never written to
 
 
 class TopicStatistics(NamedTuple):
     topic: str
     head: int  # the first offset still kept
     tail: int  # the offset the next message gets
-    messages_published: int
-    bytes_published: int
+    counts: TopicCounts
     dropped: Mapping[str, int] = NO_REASONS  # no_subscription ...
     last_publish_at: int = 0  # 0: never
-    subscriptions: int = 0  # that read it
+    subscriptions: int = 0  # number of subscriptions that read the topic
 
 
 class SubscriptionStatistics(NamedTuple):
@@ -43,35 +44,34 @@ class SubscriptionStatistics(NamedTuple):
     in_flight_messages: int
     in_flight_bytes: int
     oldest_unacked_age_seconds: float
-    delivered: int
-    acked: int
-    returned: int  # nacked, or their lease ran out
-    dead_lettered: int
-    dropped: Mapping[str, int] = NO_REASONS  # expired, retention, capacity; what a filter skips is not dropped
-    dead_letter_failures: int = 0  # returned instead, because the dead letter topic was not there
-    dead_letters_unread: int = 0  # of the dead letters, those whose topic had no subscription
-    used_at: int = 0  # when it was last asked for messages, or its messages were settled
-    due_age_seconds: float = 0.0  # for how long one could have been delivered; 0 where all are delayed
+    counts: SubscriptionCounts
+    used_at: int = 0  # the last pull or settlement
+    due_age_seconds: float = 0.0  # how long the oldest deliverable message has been deliverable. 0: all are delayed
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Messages by reason: expired, retention, capacity. Messages that the filter keeps out are not dropped."""
+        return self.counts.dropped
 
 
 class CommitStatistics(NamedTuple):
     commits: int
     facts: int
     bytes_written: int
-    seconds: float  # spent in all commits together
-    buckets: Sequence[tuple[float, int]]  # (bound in seconds, commits that took at most so long), bounds rising
+    seconds: float  # total time spent in commits
+    buckets: Sequence[tuple[float, int]]  # (bound in seconds, commits within this bound), bounds ascending
 
 
 @dataclass(slots=True)
 class DoorTraffic:
-    """What went through one door: since the start, and since the last look to and from which names."""
+    """The traffic of one door: totals since the start, and messages by name since the last `take_flows`."""
 
     publishes: int = 0
     messages_in: int = 0
-    pulls: int = 0  # looks at a subscription, also those that found nothing
+    pulls: int = 0  # pulls, including those that found no message
     messages_out: int = 0
-    acks: int = 0  # messages that a client asked to settle
-    returns: int = 0  # messages that a client gave back
+    acks: int = 0  # messages that clients acked
+    returns: int = 0  # messages that clients returned
     entered: dict[str, int] = field(default_factory=dict)  # topic -> messages
     left: dict[str, int] = field(default_factory=dict)  # subscription -> messages
 
@@ -90,7 +90,7 @@ class DoorTraffic:
         return tuple(getattr(self, name) for name in DOOR_COUNTS)
 
     def take_flows(self) -> tuple[dict[str, int], dict[str, int]]:
-        """What entered and left since the last call."""
+        """Return the messages published by topic and delivered by subscription since the last call."""
         entered, left, self.entered, self.left = self.entered, self.left, {}, {}
         return entered, left
 
@@ -102,7 +102,7 @@ def _note(flows: dict[str, int], name: str, messages: int) -> None:
     known = flows.get(name)
     if known is not None:
         flows[name] = known + messages
-    elif len(flows) < FLOWS_MAX:  # where nobody looks, it stays at that
+    elif len(flows) < FLOWS_MAX:  # the bound matters only while `take_flows` is not called
         flows[name] = messages
 
 
@@ -110,19 +110,20 @@ class BrokerStatistics(NamedTuple):
     topics: Sequence[TopicStatistics]
     subscriptions: Sequence[SubscriptionStatistics]
     commit: CommitStatistics
-    publishes_refused: Mapping[str, int] = NO_REASONS  # by reason: invalid, capacity, disk
-    internal_errors: Mapping[str, int] = NO_REASONS  # bugs that commands met, by their place in the code
+    publishes_refused: Mapping[str, int] = NO_REASONS  # publishes by reason: invalid, capacity, disk
+    internal_errors: Mapping[str, int] = NO_REASONS  # bugs that commands met, by place in the code
 
 
 class Statistics(Protocol):
-    def statistics(self) -> BrokerStatistics: ...
+    def statistics(self, *, resources: bool = True) -> BrokerStatistics:
+        """Return the statistics. `resources`: with those of each topic and subscription."""
 
     @property
     def internal_errors(self) -> Mapping[str, int]: ...
 
 
 class CommitMeter:
-    """Where the writer notes its commits. One thread notes, any thread reads; a reader may be one commit behind."""
+    """The counts of commits. One thread, the writer, updates them. Any thread reads them, at most one commit behind."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(COMMIT_SECONDS_BOUNDS) + 1)
@@ -142,58 +143,60 @@ class CommitMeter:
         return CommitStatistics(sum(counts), self._facts, self._bytes_written, self._seconds, buckets)
 
 
-# ---------------------------------------------------------------------- gathering them: no scanning and no reading
+# ---------------------------------------------------------------------- gathering: no scanning and no reading
 
 
-def statistics(broker: Broker, meter: CommitMeter, ages: Ages, time_of: Callable[[str], int]) -> BrokerStatistics:
-    topics = [statistics_of_topic(topic) for topic in broker.state.topics.values()]
+def statistics(
+    broker: Broker, meter: CommitMeter, ages: Ages, time_of: Callable[[str], int], resources: bool = True
+) -> BrokerStatistics:
+    state = broker.state
+    topics = [statistics_of_topic(topic) for topic in state.topics.values()] if resources else []
     subscriptions = [
         statistics_of_subscription(broker, each, ages, time_of(each.topic_name))
-        for each in broker.state.subscriptions.values()
+        for each in (state.subscriptions.values() if resources else ())
     ]
     return BrokerStatistics(topics, subscriptions, meter.statistics(), dict(broker.refused))
 
 
 def statistics_of_topic(topic: Topic) -> TopicStatistics:
-    counts = topic.counts
-    dropped = {"no_subscription": counts.unread} if counts.unread else {}
     return TopicStatistics(
-        topic.name,
-        topic.head,
-        topic.tail,
-        counts.published,
-        counts.bytes,
-        dropped,
-        topic.last_publish_at,
-        len(topic.readers),
+        topic=topic.name,
+        head=topic.head,
+        tail=topic.tail,
+        counts=copy(topic.counts),
+        dropped={"no_subscription": topic.counts.unread} if topic.counts.unread else {},
+        last_publish_at=topic.last_publish_at,
+        subscriptions=len(topic.readers),
     )
 
 
 def statistics_of_subscription(
     broker: Broker, subscription: Subscription, ages: Ages, now: int
 ) -> SubscriptionStatistics:
-    topic, counts = broker.state.read_topic(subscription), subscription.counts
-    age = age_seconds(broker, topic, subscription, ages, now)
+    topic = broker.state.read_topic(subscription)
+    backlog, age = backlog_of(topic, subscription), age_seconds(broker, topic, subscription, ages, now)
+    counts = copy(subscription.counts)
+    counts.dropped = dict(counts.dropped)
     return SubscriptionStatistics(
-        subscription.name,
-        subscription.topic_name,
-        *backlog_of(topic, subscription),
-        age,
-        counts.delivered,
-        counts.acked,
-        counts.returned,
-        counts.dead_lettered,
-        dict(counts.dropped),
-        counts.dead_letter_failures,
-        counts.dead_letters_unread,
-        subscription.used_at,
-        _due_age_seconds(broker, topic, subscription, age, now),
+        subscription=subscription.name,
+        topic=subscription.topic_name,
+        backlog_messages=backlog.messages,
+        backlog_bytes=backlog.bytes,
+        in_flight_messages=backlog.in_flight_messages,
+        in_flight_bytes=backlog.in_flight_bytes,
+        oldest_unacked_age_seconds=age,
+        counts=counts,
+        used_at=subscription.used_at,
+        due_age_seconds=_due_age_seconds(broker, topic, subscription, age, now),
     )
 
 
 def age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription, ages: Ages, now: int) -> float:
-    """Of the oldest unacked message; of one before it, or 0, until it is read where it is not in memory."""
-    if topic is None or topic.tail == subscription.settled:
+    """Return the age of the oldest unacked message.
+
+    If the message is not in memory, return the age of an earlier message, or 0, until housekeeping has read it.
+    """
+    if topic is None or not subscription.unacked(topic)[0]:
         ages.forget(subscription.number)
         return 0.0
     published = ages.published_at(broker, topic, subscription)
@@ -201,9 +204,10 @@ def age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription,
 
 
 def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscription, age: float, now: int) -> float:
-    """For how long one could have been delivered, by a look at the oldest, one that came back and some never looked at.
+    """Return how long the oldest deliverable message has been deliverable.
 
-    What is delayed could not, nor what the filter does not take. Where they are not in memory it errs on the high side.
+    Delayed messages and messages that the filter keeps out are not deliverable. Only the oldest message, a returned one
+    and some unread ones are checked. If they are not in memory, the answer may be too large.
     """
     if topic is None or not age:
         return 0.0
@@ -217,7 +221,7 @@ def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscrip
         if isinstance(message, Message):
             if place < cursor or accepts is None or accepts(message.attributes):
                 dues.append(max(message.publish_time, message.visible_at))
-                if dues[-1] == message.publish_time:  # none of a later one is earlier
+                if dues[-1] == message.publish_time:  # no later message has an earlier due time
                     break
         elif entry is not None and not entry.leased and entry.due > now:
             dues.append(entry.due)

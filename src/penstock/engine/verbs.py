@@ -1,4 +1,4 @@
-"""How a function over the engine or the broker becomes a verb of the awaitable queue."""
+"""Functions that turn a function over the engine or the broker into a verb of the awaitable queue."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """What a verb needs of the queue it belongs to."""
+    """The attributes that a verb needs of its queue."""
 
     engine: Engine
     loop: EngineLoop
 
 
 def lookup(look: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Runner, P], Coroutine[Any, Any, T]]:
-    """It answers without waiting for a commit."""
+    """Return a verb that answers without waiting for a commit."""
 
     async def verb(queue: Runner, /, *args: P.args, **kwargs: P.kwargs) -> T:
         if queue.engine.moved:
@@ -34,7 +34,7 @@ def lookup(look: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Ru
 
 
 def decision(decide: Callable[Concatenate[Broker, P], T]) -> Callable[Concatenate[Runner, P], Future[T]]:
-    """It answers when what was decided is durable."""
+    """Return a verb that answers when its decision is durable."""
 
     def verb(queue: Runner, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return queue.loop.run(lambda broker, _: decide(broker, *args, **kwargs))
@@ -43,26 +43,26 @@ def decision(decide: Callable[Concatenate[Broker, P], T]) -> Callable[Concatenat
 
 
 def timed_decision(decide: Callable[Concatenate[Broker, int, P], T]) -> Callable[Concatenate[Runner, P], Future[T]]:
-    """The same for what depends on the time."""
+    """Return a verb like `decision` for a function that also takes the current time."""
 
     def verb(queue: Runner, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        about = _named(args, kwargs) if queue.engine.own_clocks else ()
+        about = _names(args, kwargs) if queue.engine.own_clocks else ()
         return queue.loop.run(lambda broker, now: decide(broker, now, *args, **kwargs), *about)
 
     return verb
 
 
 def command(make: Callable[Concatenate[Broker, Now, P], Steps[T]]) -> Callable[Concatenate[Runner, P], Future[T]]:
-    """The same for what may have to read the journal first."""
+    """Return a verb like `decision` for a command that may have to read the journal first."""
 
     def verb(queue: Runner, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         engine = queue.engine
-        now = engine.clocks.of(*_named(args, kwargs)).now if engine.own_clocks else engine.now
+        now = engine.clocks.of(*_names(args, kwargs)).now if engine.own_clocks else engine.now
         return queue.loop.drive(lambda broker: make(broker, now, *args, **kwargs))
 
     return verb
 
 
-def _named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """The names that a call gives: they say whose time it is."""
+def _names(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """Return the names among the arguments of a call. They choose the clock of the command."""
     return [each for each in (*args, *kwargs.values()) if isinstance(each, str)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from penstock.broker.consuming import Delivery
 from penstock.broker.model import FOREVER, SECOND, SubscriptionOptions, TopicOptions
@@ -14,13 +14,13 @@ from penstock.engine.options import shown_options
 
 
 def instant(nanoseconds: int) -> datetime:
-    """A moment as a datetime, to the microsecond."""
+    """Convert nanoseconds since 1970 to a datetime, to the microsecond."""
     whole, rest = divmod(nanoseconds, SECOND)
     return datetime.fromtimestamp(whole, UTC).replace(microsecond=rest // 1000)
 
 
 def nanoseconds(moment: datetime) -> int:
-    """A datetime as a moment."""
+    """Convert a datetime to nanoseconds since 1970."""
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 
@@ -29,8 +29,8 @@ class TopicMetadata(NamedTuple):
     created_at: int
     options: TopicOptions
     number: int
-    identity: str  # a topic made again under the same name has another, and so has any topic of another store
-    first_id: int  # the id of the message at offset 0; the others count up from it
+    identity: str  # differs for a topic recreated under the same name, and for topics of other stores
+    first_id: int  # id of the message at offset 0. Later ids count up from it
     head: int  # the first offset that can be read
     tail: int  # the offset of the next message
     head_position: int  # bytes published before the head
@@ -80,17 +80,29 @@ class SubscriptionMetadata(NamedTuple):
         )
 
 
-class QueueNumbers(NamedTuple):
-    """A topic and the one subscription that reads it, in numbers."""
+Kind: TypeAlias = Literal["topics", "subscriptions"]
 
-    first_id: int  # of the topic
+
+class NamePage(NamedTuple):
+    """A page of names of resources, in order."""
+
+    names: list[str]
+    total: int  # number of all names with the same prefix
+
+
+class QueueNumbers(NamedTuple):
+    """The numbers of a queue: a topic and the one subscription that reads it."""
+
+    first_id: int  # first message id of the topic
     subscription: int
 
 
 class Backlog(NamedTuple):
-    """How much a subscription has before it."""
+    """The unacked messages of a subscription, and the leased ones among them."""
 
-    messages: int  # not acked, in flight included; with a filter an upper bound until the cursor has passed
+    # Messages that are not acked, including those in flight. Messages that the filter keeps out are not counted, except
+    # for the moment between a seek and the next housekeeping.
+    messages: int
     bytes: int
     in_flight_messages: int
     in_flight_bytes: int
@@ -99,30 +111,25 @@ class Backlog(NamedTuple):
 def backlog_of(topic: Topic | None, subscription: Subscription) -> Backlog:
     if topic is None:
         return Backlog(0, 0, 0, 0)
-    return Backlog(
-        topic.tail - subscription.settled,
-        topic.position - subscription.settled_bytes,
-        subscription.in_flight,
-        subscription.in_flight_bytes,
-    )
+    return Backlog(*subscription.unacked(topic), subscription.in_flight, subscription.in_flight_bytes)
 
 
 class Store(NamedTuple):
-    """Where the messages are: whether they survive the process, and the room they take."""
+    """The store: whether messages survive the process, and the space that they take."""
 
     durable: bool
     bytes: int
-    wal_bytes: int  # of those, what is not yet in its place
-    free_bytes: int | None  # None: nobody knows
-    full: bool  # no new messages are taken, so that acks still fit
+    wal_bytes: int  # part of `bytes` in the write-ahead log
+    free_bytes: int | None  # None: unknown
+    full: bool  # True: new messages are refused, so that acks still fit
 
 
 class Lease(NamedTuple):
-    """A message that a consumer has, and who got it where; None: not known, as after a restart."""
+    """A leased message, with its consumer and door. None: unknown, as after a restart."""
 
     offset: int
     id: str
-    deadline: int  # FOREVER: as long as the consumer is there
+    deadline: int  # FOREVER: as long as the consumer is connected
     attempts: int
     extensions: int
     door: str | None
@@ -131,30 +138,30 @@ class Lease(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What one consumer has of a subscription, as far as was looked; door and holder as in a Lease."""
+    """The leases of one consumer on a subscription, of those that were looked at. `door`, `holder`: as in a Lease."""
 
     door: str | None
     holder: str | None
     leases: int
-    since: int | None  # of the oldest lease
-    deadline: int  # the first to come
+    since: int | None  # start of the oldest lease
+    deadline: int  # earliest deadline
 
 
 class Unsettled(NamedTuple):
-    """A message that a subscription is not done with."""
+    """A message that is not settled on a subscription."""
 
     offset: int
     stage: Literal["unread", "held", "waiting", "leased"]
-    until: int  # leased: the deadline; waiting: when it may be delivered
+    until: int  # leased: the deadline. waiting: when the message may be delivered
     attempts: int
-    door: str | None  # leased: as in a Lease
+    door: str | None  # of a leased message, as in a Lease
     holder: str | None
 
 
 class InternalMessage(NamedTuple):
-    """A message as the in-process queue hands it in and out.
+    """A message of the in-process queue, as an argument of publish and as a result of pull.
 
-    To publish, only `data` is needed: InternalMessage(b"hello"). The queue gives the rest.
+    To publish, only `data` is needed: InternalMessage(b"hello"). The queue fills in the other fields.
     """
 
     data: bytes
@@ -172,32 +179,34 @@ class InternalMessage(NamedTuple):
 
     @property
     def original_publish_time(self) -> datetime | None:
-        """Of a dead letter, when it was published to the topic where it failed; of others, `publish_time`."""
+        """The first publish time of a dead letter, in the topic where it failed. Other messages: `publish_time`."""
         at = original_publish_time(self.attributes, self.publish_time_ns)
         return instant(at) if at else self.publish_time
 
     @classmethod
     def of(cls, delivery: Delivery) -> InternalMessage:
+        """Return the message of a delivery. A dead letter keeps the publish time of the message that failed."""
         message = delivery.message
+        published = original_publish_time(message.attributes, message.publish_time)
         return cls(
             message.data,
             dict(message.attributes),
             message.ordering_key or None,
             delivery.id,
-            instant(message.publish_time),
+            instant(published),
             delivery.attempt,
             delivery.receipt,
-            message.publish_time,
+            published,
         )
 
 
 class MessageLease(NamedTuple):
-    """A message in somebody's hands."""
+    """A leased message of the in-process queue."""
 
     message: InternalMessage
     ack_id: str
     subscription: str
-    deadline: datetime | None  # None: it lasts as long as the process
+    deadline: datetime | None  # None: the lease lasts as long as the process
     deadline_extensions: int
 
     @classmethod
@@ -207,7 +216,7 @@ class MessageLease(NamedTuple):
 
 
 class ShownOptions(dict[str, Any]):
-    """Options by the names a program gives them, as keys and as attributes."""
+    """Options by their names in the Python API, as keys and as attributes."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -217,7 +226,7 @@ class ShownOptions(dict[str, Any]):
 
 
 class QueueSubscription(NamedTuple):
-    """A subscription as the in-process queue shows it."""
+    """A subscription of the in-process queue."""
 
     name: str
     topic: str  # still the name after the topic is deleted

@@ -1,8 +1,8 @@
-"""Waiting for messages: who waits on a subscription, and which fact wakes whom.
+"""Waiting for messages: the waiters of each subscription, and the facts that wake them.
 
-A fact that makes messages available wakes as many waiters as it makes messages available, first come first served. A
-fact that puts something off moves the one alarm of its subscription; the alarm wakes one waiter, who sees what has come
-due and so wakes the others. Waiters belong to one event loop; facts may be decided in any thread.
+A fact that makes N messages available wakes N waiters, first come first served. A fact that delays messages moves the
+one alarm of its subscription. The alarm wakes one waiter, whose pull then wakes others if more messages are due.
+Waiters belong to one event loop. Facts may be decided in any thread.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MOVES = (f.Acked, f.Adopted, f.Delayed, f.Delivered, f.Extended, f.Removed, f.R
 
 
 class Revision(NamedTuple):
-    """A value that differs whenever a pull might answer differently.
+    """A value that changes whenever a pull might find other messages.
 
-    Who found nothing waits only if nothing happened since it began to look: between the look and the wait lies a
-    commit, and a message that came meanwhile would wake nobody.
+    A consumer whose pull found no message waits only if the value is still the same. There is a commit between the
+    pull and the wait, and a message published during that commit would wake no waiter.
     """
 
     tail: int  # a publish moves it
@@ -60,7 +60,7 @@ class NextDue(NamedTuple):
 
 class Wakeups:
     def __init__(self, engine: Engine) -> None:
-        """Belongs to the running loop."""
+        """Attach to the running event loop."""
         self._engine = engine
         self._waiting: dict[int, OrderedDict[asyncio.Future[None], None]] = {}  # by subscription, first come first
         self._topics: dict[int, dict[int, None]] = {}  # topic -> its subscriptions with waiters
@@ -70,7 +70,7 @@ class Wakeups:
         self._listeners = [
             engine.on([f.Published], in_loop(self._on_published)),
             engine.on([*_CHANGES, *_MOVES], in_loop(self._on_fact)),
-            engine.on_reset(in_loop(self.wake_everybody)),  # what was leased to one may be free again
+            engine.on_reset(in_loop(self.wake_all_waiters)),  # lost leases may be free again
         ]
 
     def close(self) -> None:
@@ -78,19 +78,19 @@ class Wakeups:
             self._engine.off(listener)
 
     def stop(self) -> None:
-        """Nobody waits any longer, and nobody begins to."""
+        """Wake all waiters and refuse new ones."""
         self.stopped = True
-        self.wake_everybody()
+        self.wake_all_waiters()
 
     async def wait(
         self, name: str, until: int, since: Revision | None, called: asyncio.Future[None] | None = None
     ) -> bool:
-        """Sleep until there may be something to pull; False when the time is over or waiting was stopped.
+        """Wait until there may be a message to pull. Return False when the time is over or waiting was stopped.
 
-        `called`: a future of the caller's to wait with, so that it can end the wait itself.
+        `called`: a future of the caller, with which it can end the wait.
         """
         engine = self._engine
-        with engine.lock:  # what is decided from here on wakes this waiter
+        with engine.lock:  # later decisions wake this waiter
             now, subscription = engine.now(), engine.broker.state.subscription(name)
             if until <= now or subscription.detached or self._is_over():
                 return False
@@ -130,7 +130,7 @@ class Wakeups:
                 if not subscriptions:
                     self._topics.pop(topic, None)
 
-    # ------------------------------------------------------------------ who is woken
+    # ------------------------------------------------------------------ waking waiters
 
     def _on_published(self, fact: f.Published) -> None:
         for number in list(self._topics.get(fact.topic, ())):
@@ -160,20 +160,20 @@ class Wakeups:
             self.wake(subscription.number, 1)
 
     def wake_all(self, subscription: int) -> None:
-        """Something changed that may let any of its waiters go on."""
+        """Wake all waiters of a subscription, because a change may let any of them continue."""
         if subscription in self._waiting:
             self.wake(subscription, len(self._waiting[subscription]))
 
     def waited_for(self) -> list[int]:
-        """The subscriptions that somebody waits on."""
+        """Return the subscriptions with waiters."""
         return list(self._waiting)
 
-    def wake_everybody(self) -> None:
+    def wake_all_waiters(self) -> None:
         for subscription in list(self._waiting):
             self.wake_all(subscription)
 
     def pass_on(self, subscription: Subscription) -> None:
-        """One has looked: wake the next one if more is ready, or when it will be."""
+        """Wake the next waiter after a pull if more messages are ready, or set the alarm for it."""
         if subscription.number in self._waiting:
             if subscription.ready or len(subscription.lane_ready) > subscription.lanes_of_others:
                 self.wake(subscription.number, 1)
@@ -182,7 +182,10 @@ class Wakeups:
             self._set_alarm(subscription)
 
     def _wake_holders(self, subscription: Subscription) -> None:
-        """What is ready is another's: all look once. Two who may not have it must not wake each other for ever."""
+        """Let all waiters pull once when the ready messages may belong to another holder.
+
+        Two waiters that cannot have the messages must not wake each other forever.
+        """
         seen = (subscription.stamp, subscription.settled, subscription.in_flight)
         if self._left_to_others.get(subscription.number) != seen:
             self._left_to_others[subscription.number] = seen
@@ -191,7 +194,7 @@ class Wakeups:
     # ------------------------------------------------------------------ alarms
 
     def _set_alarm(self, subscription: Subscription) -> None:
-        """There are waiters: ring when the subscription next has something due."""
+        """Set the alarm for the next time at which a message of the subscription is due."""
         due, known = subscription.timers.next_due(), self._alarms.get(subscription.number)
         if due >= FOREVER or (known is not None and known.due <= due):
             return
@@ -222,7 +225,7 @@ def _call(called: asyncio.Future[None]) -> bool:
 
 
 def _available(fact: f.Fact, subscription: Subscription) -> int:
-    """How many messages a fact may have made available."""
+    """Return how many messages a fact may have made available."""
     if isinstance(fact, f.Returned):
         return len(fact.offsets) if not fact.dues or min(fact.dues) <= fact.at else 0
     if isinstance(fact, f.Acked | f.Removed):

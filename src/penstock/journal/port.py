@@ -18,7 +18,7 @@ from penstock.errors import InternalError, ResourceExhaustedError
 
 
 class Commit(NamedTuple):
-    """What is written in one step."""
+    """The content of one atomic write."""
 
     facts: Sequence[Fact]
     batches: Sequence[Batch]  # at most one per topic and step when the caller merges them
@@ -26,7 +26,7 @@ class Commit(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """Where the state begins and what happened since."""
+    """The last snapshot of the state, and all later facts."""
 
     dump: StateDump | None
     facts: Sequence[Fact]
@@ -41,10 +41,10 @@ class JournalFailedError(InternalError):
 
 
 class JournalSizes(NamedTuple):
-    """How much room a journal takes, and how much is left for it; None: it does not know."""
+    """The disk space that a journal takes, and the free space. None: unknown."""
 
     bytes: int = 0
-    wal_bytes: int = 0  # of those, what is not yet in its place
+    wal_bytes: int = 0  # part of `bytes` in the write-ahead log
     free_bytes: int | None = None
 
 
@@ -52,21 +52,21 @@ class Journal(Protocol):
     durable: bool  # False: a commit is done when it is applied, there is nothing to wait for
 
     def recover(self) -> Recovered:
-        """The last snapshot and every later fact, checked; called before anything else, and again after a refusal."""
+        """Return the last snapshot and every later fact, checked. Called first of all, and again after a refusal."""
 
     def commit(self, commit: Commit) -> None:
         """Make one step durable. JournalFullError: nothing was written. JournalFailedError: stop."""
 
     def read(self, topic: int, first: int, until: int, whole: bool = False, max_bytes: int = 0) -> list[Message]:
-        """The messages with first <= offset < until, complete and in order; a gap is a DamagedStoreError.
+        """Return the messages with first <= offset < until, complete and in order. Raise DamagedStoreError for a gap.
 
         What `forget` or `sweep` covered is left out. With `whole` the answer may go on to the end of the batch it
         stopped in: a reader that comes back for the rest would have to open that batch again. With `max_bytes` it may
-        end with the batch in which it came to so many bytes.
+        end with the batch that reaches this number of bytes.
         """
 
     def find(self, topic: int, at: int) -> int | None:
-        """The first stored offset published at or after `at`; None if there is none."""
+        """Return the first stored offset published at or after `at`, or None."""
 
     def forget(self, topic: int, until: int) -> None:
         """Messages below `until` are no longer needed; whole batches below it may go, now or later.
@@ -145,7 +145,7 @@ class StoreRows(Protocol):
         """The newest."""
 
     def facts(self, after: int) -> list[tuple[Any, ...]]:
-        """Of commits above `after` that are still there, in order; none: there are no more."""
+        """Return stored facts of commits above `after`, in order. An empty list means that there are no more."""
 
     def batches(self, topic: int, first: int) -> list[tuple[Any, ...]]:
         """Batches of a topic that begin at `first` or later, in order; none: there are no more."""
@@ -163,7 +163,7 @@ class StoreRows(Protocol):
 
 
 class Finding(NamedTuple):
-    """What a look at one thing gave."""
+    """The result of one check of a store."""
 
     check: str
     level: str  # "ok", "note", "problem"

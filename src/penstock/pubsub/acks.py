@@ -1,6 +1,6 @@
-"""Acks, nacks and new deadlines of a subscription on their way to the queue, many in one step.
+"""The acks, nacks and deadlines of a subscription handle, sent to the queue in batches.
 
-What the queue refuses becomes an `error` event, what came too late a `debug` event; nothing is dropped in between.
+A refusal of the queue becomes an `error` event, an answer after the deadline a `debug` event.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ RESPONSES: dict[type[PenstockError], AckResponse] = {
     NotFoundError: AckResponse.FAILED_PRECONDITION,
 }
 
-RAISED_FIRST_SECONDS = 0.1  # how long a message waits whose listener raised for the second time
+RAISED_FIRST_SECONDS = 0.1  # delay after a listener's second failure; it doubles with each further one
 RAISED_LAST_SECONDS = 60.0
 
 
 class Return(NamedTuple):
-    """How a message goes back."""
+    """The way in which messages are returned."""
 
-    delay_seconds: float | None = None  # None: as the retry policy says, or at once
-    unseen: bool = False  # it reached no listener, so it counts as no attempt
+    delay_seconds: float | None = None  # None: the retry policy's delay, or none
+    unseen: bool = False  # True: the message reached no listener, so the delivery does not count as an attempt
 
 
 FAILED = Return()
@@ -48,15 +48,15 @@ class Acks:
         self.subscription = subscription
         self._session = session
         self._read_clock = session.clock.now
-        self.seen_at = 0  # when the last answer was given
-        self._acks: list[Received] = []  # of messages still held: in time, whatever the clock says when they are sent
-        self._other_acks: list[Received] = []  # it is up to the queue
+        self.seen_at = 0  # time of the last answer
+        self._acks: list[Received] = []  # acks before the deadline, which count even if they are sent after it
+        self._other_acks: list[Received] = []  # other acks; the queue decides whether they count
         self._returns: dict[Return, list[Received]] = {}
         self._held_back = 0
         self.outbox = Outbox(session, self._send)
-        self.in_loop = session.in_loop  # what messages call the following with, from any thread
+        self.in_loop = session.in_loop  # runs a function in the event loop, from any thread
 
-    # ------------------------------------------------------------------ answers, soon
+    # ------------------------------------------------------------------ answers, sent in batches
 
     def ack(self, message: Received) -> None:
         (self._acks if self._release(message) else self._other_acks).append(message)
@@ -67,8 +67,8 @@ class Acks:
         self._returns.setdefault(how, []).append(message)
         self._count()
 
-    def failed(self, message: Received) -> None:
-        """Its listener raised. Once may be chance; from then on it waits longer and longer before it comes again."""
+    def fail(self, message: Received) -> None:
+        """Return a message whose listener raised: at once the first time, then after growing delays."""
         if message.take_answer(NACK):
             stored, again = self.subscription.stored(), message.delivery_attempt - 2
             if again < 0 or (stored is not None and stored.options.retry_minimum_seconds > 0):
@@ -78,7 +78,7 @@ class Acks:
                 self.nack(message, Return(pause))
 
     def put_back(self, message: Received) -> None:
-        """It reached no listener."""
+        """Return a message that reached no listener."""
         if message.take_answer(NACK):
             self.nack(message, Return(unseen=True))
 
@@ -95,7 +95,7 @@ class Acks:
             self.outbox.flush()
 
     def _send(self) -> asyncio.Task[None]:
-        """Acks are decided now: what keeps the loop busy next must not make them late."""
+        """Send the batch. Acks are decided now, so that a busy event loop does not delay them past their deadlines."""
         queue = self._session.queue
         acks = [queue.ack(_receipts(self._acks), lapsed=True)] if self._acks else []
         acks += [queue.ack(_receipts(self._other_acks))] if self._other_acks else []
@@ -110,16 +110,16 @@ class Acks:
             nack = self._session.queue.nack(_receipts(messages), how.delay_seconds, unseen=how.unseen)
             await self._report("nack", nack)
 
-    async def _report(self, what: str, decision: asyncio.Future[Settled]) -> None:
+    async def _report(self, action: str, decision: asyncio.Future[Settled]) -> None:
         try:
             settled = await decision
         except PenstockError as error:
             self.subscription.report(error)
         else:
             if settled.stale:
-                self.subscription.remark(f"{len(settled.stale)} x {what} came too late")
+                self.subscription.remark(f"{len(settled.stale)} x {action} came too late")
 
-    # ------------------------------------------------------------------ deadlines, at once
+    # ------------------------------------------------------------------ deadlines, sent at once
 
     def extend(self, message: Received, seconds: float) -> None:
         if message.leases is not None:
@@ -129,7 +129,7 @@ class Acks:
             message.leases.move(message, seconds)
 
     def hold(self, messages: list[Received], seconds: float) -> None:
-        """They are being worked on. Their leases may be over, as the loop was kept busy, but nothing has seen it."""
+        """Extend leases of messages in listeners, also leases that ended unnoticed while the event loop was busy."""
         self._set_deadline(messages, seconds, lapsed=True)
 
     def _set_deadline(self, messages: list[Received], seconds: float, *, lapsed: bool) -> None:
@@ -148,7 +148,7 @@ class Acks:
         return self.late() if settled.stale or settled.malformed else AckResponse.SUCCESS
 
     def late(self) -> AckResponse:
-        """The response to an answer that changes nothing any more."""
+        """Return the response to an answer that came too late."""
         stored = self.subscription.stored()
         if stored is None:
             return AckResponse.FAILED_PRECONDITION

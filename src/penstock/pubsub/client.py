@@ -1,7 +1,4 @@
-"""PubSub: the entrance. It brings a queue, or is given one, and hands out topics and subscriptions.
-
-A PubSub that was given a queue leaves it open, so that any number of them can work over the same one.
-"""
+"""The class PubSub, from which a program gets topics and subscriptions."""
 
 from __future__ import annotations
 
@@ -24,7 +21,8 @@ from penstock.pubsub.snapshot import Snapshot
 from penstock.pubsub.subscription import Subscription
 from penstock.pubsub.topic import Topic
 
-LIMITS = Limits(queue_max_messages=0, queue_max_bytes=0)  # nothing that was accepted is discarded
+# In memory, a subscription holds as much as one of MessageQueue: 10,000 messages or 100 MB. On disk there is no limit.
+DISK_LIMITS = Limits(queue_messages_max=0, queue_bytes_max=0)
 
 
 class PubSub:
@@ -32,12 +30,16 @@ class PubSub:
 
     >>> async with PubSub() as pubsub:                     # in memory
     ...     topic = await pubsub.create_topic("orders")
-    >>> async with PubSub(data="./my-data") as pubsub:     # on disk: what is there survives
+    >>> async with PubSub(data="./my-data") as pubsub:     # on disk
     ...     topic = pubsub.topic("orders")
-    >>> pubsub = PubSub(queue=MessageQueue.get_instance()) # over a queue that others use too
+    >>> pubsub = PubSub(queue=MessageQueue.get_instance()) # over a shared queue
+
+    `project_id` is the project of short names. `queue` is an existing queue, which `close` leaves open; several PubSubs
+    can share it. Without a queue, the PubSub makes its own: in the folder `data`, or in memory if `data` is None.
+    `limits` and `clock` are for its own queue. Invalid arguments raise InvalidArgumentError.
     """
 
-    # How a folder becomes a journal. Which journals there are is not known here: `penstock/__init__.py` says.
+    # Opens the journal in a folder. `penstock/__init__.py` sets it, because this package knows no journal.
     open_journal: ClassVar[Callable[[str | Path], Journal]]
 
     def __init__(
@@ -52,24 +54,25 @@ class PubSub:
         if type(project_id) is not str or not project_id or "/" in project_id:
             raise InvalidArgumentError("project_id must be a non-empty string without slashes")
         if queue is not None and (data is not None or limits is not None or clock is not None):
-            raise InvalidArgumentError("Give a queue, or data, limits and clock for one, not both")
+            raise InvalidArgumentError("Set either queue, or data, limits and clock, not both")
         self.project_id = project_id
         if queue is None:
             journal = MemoryJournal() if data is None else type(self).open_journal(data)
-            used = AsyncMessageQueue(journal, limits=reserving(limits or LIMITS), clock=clock)
+            default = Limits() if data is None else DISK_LIMITS
+            async_queue = AsyncMessageQueue(journal, limits=reserving(limits or default), clock=clock)
         elif isinstance(queue, MessageQueue):
-            used = AsyncMessageQueue(queue.engine)
+            async_queue = AsyncMessageQueue(queue.engine)
         elif isinstance(queue, AsyncMessageQueue):
-            used = queue
+            async_queue = queue
         else:
             raise InvalidArgumentError(f"queue must be a MessageQueue, not {type(queue).__name__}")
-        self.session = Session(used, project_id, owns_queue=used is not queue)
+        self.session = Session(async_queue, project_id, owns_queue=async_queue is not queue)
 
     def __repr__(self) -> str:
         return f"<PubSub {self.project_id}>"
 
     async def close(self) -> None:
-        """Close every open subscription, store what was published and answered, let go of the queue."""
+        """Close all subscriptions, store all publishes and answers, and close the queue if it is the PubSub's own."""
         await self.session.close()
 
     async def __aenter__(self) -> PubSub:
@@ -84,27 +87,28 @@ class PubSub:
     # ------------------------------------------------------------------ topics
 
     def topic(self, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> Topic:
-        """A topic, which need not exist yet.
+        """Return a handle on a topic, which need not exist. Options are those of publishing.
 
         >>> topic = pubsub.topic("orders", batching={"max_messages": 500})
         """
         return Topic(self, name, options, **more)
 
     async def create_topic(self, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> Topic:
-        """
+        """Create a topic. Options are those of Topic.create. Raise AlreadyExistsError if it exists.
+
         >>> topic = await pubsub.create_topic("orders", labels={"team": "billing"})
         """
         return await self.topic(name).create(options, **more)
 
     async def get_topics(self) -> list[Topic]:
-        """The topics of this project."""
+        """Return the topics of this project."""
         names = [stored.name for stored in await self.session.use().topics()]
         return [self.topic(name) for name in names if name.startswith(prefix(self.project_id, TOPICS))]
 
     # ------------------------------------------------------------------ subscriptions and snapshots
 
     def subscription(self, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> Subscription:
-        """A subscription, which need not exist yet.
+        """Return a handle on a subscription, which need not exist. Options are those of `create` and `set_options`.
 
         >>> subscription = pubsub.subscription("billing", flow_control={"max_messages": 10})
         """
@@ -113,17 +117,19 @@ class PubSub:
     async def create_subscription(
         self, topic: Topic | str, name: str, options: Mapping[str, Any] | None = None, **more: Any
     ) -> Subscription:
-        """
+        """Create a subscription to a topic. Raise NotFoundError or AlreadyExistsError.
+
         >>> subscription = await pubsub.create_subscription("orders", "billing", ack_deadline_seconds=60)
         """
         return await self.subscription(name, {**given_options(options, more), "topic": topic}).create()
 
     async def get_subscriptions(self, topic: Topic | str | None = None) -> list[Subscription]:
-        """The subscriptions of this project, or of one topic."""
+        """Return the subscriptions of this project, or of one topic."""
         if topic is not None:
             return await (topic if isinstance(topic, Topic) else self.topic(topic)).get_subscriptions()
         names = [stored.name for stored in await self.session.use().subscriptions()]
         return [self.subscription(name) for name in names if name.startswith(prefix(self.project_id, SUBSCRIPTIONS))]
 
     def snapshot(self, name: str) -> Snapshot:
+        """Return a handle on a snapshot, which need not exist."""
         return Snapshot(self, name)

@@ -1,6 +1,6 @@
-"""Leases: what a reader holds, how much that is, and when each lease ends.
+"""The leases of a reader: the messages it holds, their size, and the end of each lease.
 
-A message is held from its delivery until it is answered or its lease ends, and flow control counts exactly that.
+A message is held from its delivery until it is answered or its lease ends. Flow control counts the held messages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.pubsub.session import Signal
 if TYPE_CHECKING:
     from penstock.pubsub.acks import Acks
 
-EXTEND_AT = 0.8  # of a lease, when it is extended automatically
+EXTEND_AT = 0.8  # part of a lease after which it is extended
 
 
 class Batch:
@@ -27,7 +27,7 @@ class Batch:
     def __init__(self, messages: list[Received], due: int, look_at: int) -> None:
         self.messages = messages
         self.due = due
-        self.look_at = look_at  # when to think of extending them; `due` where nothing is extended
+        self.look_at = look_at  # when to extend the leases, or `due` if they are not extended
         self.held = len(messages)
 
     def __lt__(self, other: Batch) -> bool:
@@ -37,17 +37,17 @@ class Batch:
 class Leases:
     def __init__(self, clock: Clock, acks: Acks, released: Signal) -> None:
         self._clock = clock
-        self._acks = acks  # lets the queue know that leases go on
+        self._acks = acks  # sends the extensions to the queue
         self._released = released
         self.held: dict[Received, Batch] = {}
         self.bytes = 0
-        self.max_extension_seconds = 0.0  # 0: a lease ends when it ends
+        self.max_extension_seconds = 0.0  # 0: leases are not extended
         self._lease = 0
         self._batches: list[Batch] = []  # a heap
         self._alarm: Alarm | None = None
         self._alarm_at = 0
 
-    # ------------------------------------------------------------------ in and out
+    # ------------------------------------------------------------------ adding and releasing
 
     def add(self, messages: list[Received], lease_seconds: float) -> None:
         self.bytes += sum([message.size for message in messages])
@@ -55,7 +55,7 @@ class Leases:
         self._lease_until(self._clock.now() + self._lease, messages)
 
     def release(self, message: Received, now: int = 0) -> bool:
-        """It was answered; whether it was held until then."""
+        """Release an answered message. Return whether it was still held."""
         batch = self.held.get(message)
         if batch is not None and batch.due <= now:
             self.catch_up()
@@ -69,7 +69,7 @@ class Leases:
         return True
 
     def clear(self) -> list[Received]:
-        """Let go of everything; what was held."""
+        """Release all messages and return them."""
         held = list(self.held)
         self.held.clear()
         self._batches.clear()
@@ -79,7 +79,7 @@ class Leases:
         return held
 
     def move(self, message: Received, seconds: float) -> None:
-        """The lease of one message was given another end."""
+        """Set the lease of one message to end in `seconds`."""
         batch = self.held.get(message)
         if batch is not None:
             batch.held -= 1
@@ -88,7 +88,7 @@ class Leases:
     # ------------------------------------------------------------------ time
 
     def catch_up(self) -> None:
-        """Do now what the alarm would have done if the event loop had not been kept busy."""
+        """Handle an alarm that is due, if the event loop was too busy to handle it."""
         if self._alarm is not None and self._alarm_at <= self._clock.now():
             self._alarm.cancel()
             self._ring()
@@ -104,7 +104,7 @@ class Leases:
         heappush(self._batches, batch)
 
     def _set_alarm(self) -> None:
-        """One alarm for all, at the earliest batch of which something is still held."""
+        """Set one alarm, for the earliest batch with a held message."""
         while self._batches and not self._batches[0].held:
             heappop(self._batches)
         at = self._batches[0].look_at if self._batches else 0
@@ -124,14 +124,14 @@ class Leases:
         self._set_alarm()
 
     def _extend_or_end(self, batch: Batch, now: int) -> None:
-        """Leases of messages that are being worked on are extended, as far as allowed; others end when they end."""
+        """Extend the leases of messages whose listeners run, up to the maximum. Let the other leases end."""
         held = [message for message in batch.messages if self.held.get(message) is batch]
-        at_work = [message for message in held if not message.left]
-        furthest = min([message.received_at for message in at_work], default=0)
-        due = min(now + self._lease, furthest + int(self.max_extension_seconds * SECOND))
-        if at_work and due > max(batch.due, now):
-            self._acks.hold(at_work, (due - now) / SECOND)
-            self._lease_until(due, at_work)
+        running = [message for message in held if not message.left]
+        earliest = min([message.received_at for message in running], default=0)
+        due = min(now + self._lease, earliest + int(self.max_extension_seconds * SECOND))
+        if running and due > max(batch.due, now):
+            self._acks.hold(running, (due - now) / SECOND)
+            self._lease_until(due, running)
             held = [message for message in held if message.left]
         if held and batch.due > now:
             self._push(Batch(held, batch.due, batch.due))

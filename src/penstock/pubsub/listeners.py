@@ -1,6 +1,6 @@
-"""Messages for listeners: each call runs in a task, as many tasks as listeners wait for something.
+"""The workers that call listeners, each a task.
 
-A task whose listener returns at once takes the next message itself; only when it waits does another one start.
+If a listener returns without waiting, its worker takes the next message. If the listener waits, another worker starts.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 RETRY_FIRST_SECONDS = 0.1
 RETRY_LAST_SECONDS = 5.0
-TURN_MESSAGES = 100  # after so many in a row a worker lets others run
-TURN = SECOND // 200  # and after so long, so that answers are stored and leases kept beside slow functions
+TURN_MESSAGES = 100  # messages after which a worker lets other tasks run
+TURN = SECOND // 200  # time after which it does, so that answers are stored and leases extended in time
 
 
 class Listeners:
@@ -29,16 +29,16 @@ class Listeners:
         self._subscription = subscription
         self._session = session
         self.reader = Reader(subscription, session)
-        self._starting = 0  # workers that begin in this turn of the loop
+        self._starting = 0  # workers that start in this turn of the event loop
         self._spawn(self._pull())
 
     async def _pull(self) -> None:
-        """Go on whatever happens: an error is reported once, and tried again until the reader closes."""
+        """Pull until the reader closes. After an error, report it once and retry."""
         reader, last_error, pause = self.reader, "", RETRY_FIRST_SECONDS
         while not reader.closing:
             try:
                 await reader.pull(PULL_MESSAGES if self._subscription.listeners("message") else 0)
-            except Exception as error:  # noqa: BLE001 - if it ended silently, that would look like an empty queue
+            except Exception as error:  # noqa: BLE001 - ending silently would look like an empty queue
                 if str(error) != last_error:
                     last_error = str(error)
                     self._subscription.report(error)
@@ -50,7 +50,7 @@ class Listeners:
                 last_error, pause = "", RETRY_FIRST_SECONDS
                 if reader.ready:
                     self._look()
-                    await asyncio.sleep(0)  # those who work on them come first
+                    await asyncio.sleep(0)  # the workers run first
 
     # ------------------------------------------------------------------ workers
 
@@ -60,7 +60,7 @@ class Listeners:
         task.add_done_callback(self._leave)
 
     def _look(self) -> None:
-        """Start a worker, and if it has to wait, more and more."""
+        """Start a worker. If it has to wait, more workers start, doubling each turn."""
         if self.reader.ready and not self._starting:
             self._start(1)
 
@@ -71,7 +71,7 @@ class Listeners:
         asyncio.get_running_loop().call_soon(self._look_again)
 
     def _look_again(self) -> None:
-        """The workers just started have had their turn: they are done, or they all wait."""
+        """Start more workers if messages are left. The workers of the last start are done or all wait."""
         started, self._starting = self._starting, 0
         if self.reader.ready:
             self._start(min(2 * started, len(self.reader.ready)))
@@ -80,7 +80,7 @@ class Listeners:
         self.reader.workers.discard(task)
         self.reader.in_hand.pop(task, None)
         self.reader.released.wake()
-        self._look()  # it may have been cancelled by its listener while the others wait
+        self._look()  # its listener may have cancelled it while the others wait
 
     async def _work(self) -> None:
         reader, acks, clock = self.reader, self._subscription.acks, self._session.clock
@@ -90,7 +90,7 @@ class Listeners:
         while ready:
             message = ready.popleft()
             if message not in held:
-                continue  # its lease has ended, it comes again
+                continue  # its lease has ended, so it is redelivered
             reader.in_hand[task] = message
             calls = self._subscription.calls("message")
             if not calls:
@@ -99,7 +99,7 @@ class Listeners:
                 return
             await self._call(message, calls)
             taken += 1
-            if message in held:  # no answer, and so no look at the clock
+            if message in held:  # an answer would have set `seen_at`
                 message.left, acks.seen_at = True, clock.now()
             if not taken % TURN_MESSAGES or acks.seen_at >= until:
                 reader.leases.catch_up()
@@ -116,6 +116,6 @@ class Listeners:
         except asyncio.CancelledError:
             message.nack()
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a listener raises is the listener's, and is reported
-            self._subscription.acks.failed(message)
+        except Exception as error:  # noqa: BLE001 - a listener can raise anything
+            self._subscription.acks.fail(message)
             self._subscription.report(error)

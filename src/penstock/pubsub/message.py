@@ -1,7 +1,7 @@
-"""Message: what a subscriber receives, and how it answers.
+"""The class Message: one delivery to a subscriber, with its answers.
 
-A message never changes, and it is answered once. The first of ack and nack counts, whatever comes after it is ignored,
-and neither raises because the message is gone.
+A message never changes. The first ack or nack counts, and later answers are ignored. An answer never raises because the
+message is gone.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ ACK, NACK = "ack", "nack"
 
 
 class AckResponse(IntEnum):
-    """What became of an ack; the numbers are those of gRPC."""
+    """The result of an ack or nack. The numbers are gRPC's status codes."""
 
-    SUCCESS = 0  # it counts: the message does not come again (or, nacked, it does)
-    INVALID = 3  # the delivery is over: settled before, or its deadline has passed
+    SUCCESS = 0  # the answer is stored
+    INVALID = 3  # the message was answered before, or its deadline has passed
     PERMISSION_DENIED = 7
-    FAILED_PRECONDITION = 9  # the subscription is gone or detached
-    OTHER = 13  # the store could not take it; the message may come again
+    FAILED_PRECONDITION = 9  # the subscription was deleted or is detached
+    OTHER = 13  # the answer could not be stored; the message may be redelivered
 
 
 class Message:
@@ -48,8 +48,8 @@ class Message:
 
     __slots__ = ("_answer", "_deadline_seconds", "_delivery", "_subscription", "received_at")
 
-    _delivery: Delivery | Given
-    _answer: str  # ack or nack, whichever came first
+    _delivery: Delivery | MadeDelivery
+    _answer: str  # the first answer, ack or nack; empty: none
     _deadline_seconds: float | None
     received_at: int
 
@@ -65,7 +65,10 @@ class Message:
         *,
         delivery_attempt: int = 1,
     ) -> None:
-        """A message of your own, to call a listener with in a test; its answers go nowhere and can be asked for.
+        """Make a message to test a listener with. Its answers change no queue; read them from `acked` and `nacked`.
+
+        `publish_time` is now if it is None, and in UTC if it has no zone. Raise InvalidArgumentError if `data` is not
+        bytes.
 
         >>> message = Message("1", "1-1", b"paid", {"order": "7"})
         >>> listener(message)
@@ -76,11 +79,11 @@ class Message:
         at = datetime.now(UTC) if publish_time is None else publish_time
         published = nanoseconds(at if at.tzinfo is not None else at.replace(tzinfo=UTC))
         stored = Stored(bytes(data), dict(attributes or {}), ordering_key or "", published, 0, 0, len(data), 0, 0)
-        self._delivery = Given(id, ack_id, delivery_attempt, stored)
+        self._delivery = MadeDelivery(id, ack_id, delivery_attempt, stored)
         self._subscription, self.received_at = subscription, published
         self._answer, self._deadline_seconds = "", None
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
 
     @property
     def id(self) -> str:
@@ -88,7 +91,7 @@ class Message:
 
     @property
     def ack_id(self) -> str:
-        """The receipt of this delivery: a redelivery has another one."""
+        """The receipt of this delivery. A redelivery has another one."""
         return self._delivery.receipt
 
     @property
@@ -97,31 +100,32 @@ class Message:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """A copy: what you do with it stays with you."""
+        """A copy of the attributes. Changing it does not change the message."""
         return dict(self._delivery.message.attributes)
 
     @property
     def publish_time(self) -> datetime:
-        """When it was published, in UTC, to the microsecond."""
+        """The publish time in UTC, with microseconds."""
         return instant(self._delivery.message.publish_time)
 
     @property
     def publish_time_ns(self) -> int:
-        """When it was published, in nanoseconds since 1970."""
+        """The publish time in nanoseconds since 1970."""
         return self._delivery.message.publish_time
 
     @property
     def received(self) -> float:
-        """When the subscription received it, in seconds since 1970."""
+        """The time of this delivery, in seconds since 1970."""
         return self.received_at / SECOND
 
     @property
     def ordering_key(self) -> str | None:
+        """The ordering key, or None."""
         return self._delivery.message.ordering_key or None
 
     @property
     def delivery_attempt(self) -> int:
-        """1 for the first delivery."""
+        """The number of this delivery. 1 is the first."""
         return self._delivery.attempt
 
     @property
@@ -131,7 +135,7 @@ class Message:
 
     @property
     def original_publish_time(self) -> datetime:
-        """Of a dead letter, when it was published to the topic where it failed; of others, `publish_time`."""
+        """The time a dead letter was published to the topic where it failed. Other messages: `publish_time`."""
         message = self._delivery.message
         return instant(original_publish_time(message.attributes, message.publish_time))
 
@@ -146,35 +150,35 @@ class Message:
 
     @property
     def nacked(self) -> bool:
-        """Whether its answer was a nack, its own or, where a listener raised or was closed, the API's."""
+        """Whether the answer is a nack, by the listener, or by the API because the listener raised or was closed."""
         return self._answer == NACK
 
     @property
     def deadline_seconds(self) -> float | None:
-        """What `modify_ack_deadline` was last called with; None if it was not."""
+        """The seconds of the last `modify_ack_deadline` call. None: it was not called."""
         return self._deadline_seconds
 
     def __repr__(self) -> str:
         return f"<Message {self.id} attempt {self.delivery_attempt}, {self.length} bytes>"
 
-    # ------------------------------------------------------------------ the answers
+    # ------------------------------------------------------------------ answers
 
     def ack(self) -> None:
-        """Done with it: it is not delivered again. From any thread, any number of times."""
+        """Ack the message: it is not delivered again. Can be called from any thread, and repeatedly."""
         self.take_answer(ACK)
 
     def nack(self) -> None:
-        """Not now: it is delivered again, at once or after the backoff of the retry policy."""
+        """Nack the message: it is redelivered, at once or after the backoff of the retry policy."""
         self.take_answer(NACK)
 
     def take_answer(self, answer: str) -> bool:
-        """Let this be the answer; False if there is one."""
+        """Set the answer. Return False if there is one already."""
         first = not self._answer
         self._answer = self._answer or answer
         return first
 
     def modify_ack_deadline(self, seconds: float) -> None:
-        """Let the deadline be `seconds` from now, 0 to 600; 0 is a nack.
+        """Set the deadline to `seconds` from now, 0 to 600. 0 is a nack. Other values raise InvalidArgumentError.
 
         >>> message.modify_ack_deadline(300)  # five more minutes
         """
@@ -188,18 +192,19 @@ class Message:
             self._extend(seconds)
 
     async def ack_with_response(self) -> AckResponse:
-        """Ack, and learn whether it counted.
+        """Ack the message and return the result, once it is stored.
 
-        With exactly-once delivery SUCCESS means that the message is done with, for good. Without it the answer to
-        an ack that came too late is SUCCESS as well, as there the message may come again at any time.
+        With exactly-once delivery, SUCCESS means that the message is never redelivered. Without it, an ack after the
+        deadline also returns SUCCESS, and the message may be redelivered.
         """
         return await self._respond(ACK)
 
     async def nack_with_response(self) -> AckResponse:
+        """Nack the message and return the result, once it is stored."""
         return await self._respond(NACK)
 
     def _extend(self, seconds: float) -> None:
-        """A message of your own has no deadline."""
+        """Do nothing: a message made for a test has no deadline."""
 
     async def _respond(self, answer: str) -> AckResponse:
         self.take_answer(answer)
@@ -207,7 +212,7 @@ class Message:
 
 
 class Received(Message):
-    """A message that a queue delivered: its answers go there."""
+    """A message that a queue delivered. The queue gets its answers."""
 
     __slots__ = ("acks", "leases", "left", "size")
 
@@ -217,8 +222,8 @@ class Received(Message):
         self._deadline_seconds = None
         self.received_at = received_at
         self.acks = acks
-        self.leases = leases  # of the reader that handed it out; None after a pull
-        self.left = False  # its listener has returned
+        self.leases = leases  # leases of the reader that delivered it; None after a pull
+        self.left = False  # True: its listener has returned
         self.size = delivery.message.size
 
     @property
@@ -241,8 +246,8 @@ class Received(Message):
         return await self.acks.respond(self, answer) if self.take_answer(answer) else self.acks.late()
 
 
-class Given(NamedTuple):
-    """What a message is that no queue delivered."""
+class MadeDelivery(NamedTuple):
+    """The delivery of a message that was made for a test."""
 
     id: str
     receipt: str

@@ -1,7 +1,7 @@
-"""Publisher: messages on their way to a topic, many in one step.
+"""The publisher of a topic handle, which stores messages in batches.
 
-Messages are stored in the order they were handed in. After a failure the ordering keys concerned are paused until the
-program says how to go on, so that nothing overtakes what was lost.
+Messages are stored in the order of the calls. After a failure, the ordering keys of the batch are paused until the
+program calls resume_publishing, so that no message overtakes a lost one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger("penstock.pubsub")
 
 
 class Batch(NamedTuple):
-    """Messages that are stored together, with what is told of each."""
+    """Messages that are stored together, with their sizes and the futures of their ids."""
 
     drafts: list[Draft]
     sizes: list[int]
@@ -34,22 +34,22 @@ class Publisher:
         self._topic = topic
         self.options = options
         self._batch = Batch([], [], [])
-        self._bytes = 0  # of it
+        self._bytes = 0  # size of the batch
         self.outbox = Outbox(session, self._send)
-        self.outstanding_messages = 0  # handed in and not yet stored
+        self.outstanding_messages = 0  # not stored yet
         self.outstanding_bytes = 0
         self._queue_for_room: deque[asyncio.Future[None]] = deque()
         self._paused: set[str] = set()
-        self._last_keyed: asyncio.Task[None] | None = None  # batches with ordering keys go one after the other
+        self._last_keyed: asyncio.Task[None] | None = None  # batches with ordering keys are stored one after the other
 
-    # ------------------------------------------------------------------ handing in
+    # ------------------------------------------------------------------ adding
 
     def add(self, draft: Draft) -> asyncio.Future[str]:
-        """Take a message; the future gives its id once it is stored."""
+        """Add a message to the batch. The future's result is its id, once it is stored."""
         loop = self._session.loop("publish()")
         size = check_draft(draft, self._session.queue.limits)
         if draft.ordering_key in self._paused:
-            raise _pause(draft.ordering_key)
+            raise _paused_error(draft.ordering_key)
         future: asyncio.Future[str] = loop.create_future()
         drafts, sizes, futures = self._batch
         if not drafts:
@@ -65,7 +65,7 @@ class Publisher:
         return future
 
     def is_full(self, size: int) -> bool:
-        """Whether a limit on what is outstanding speaks against one more message."""
+        """Tell whether one more message exceeds the limits of flow control."""
         options = self.options
         if options.limit_exceeded_behavior == IGNORE or not self.outstanding_messages:
             return False
@@ -74,7 +74,7 @@ class Publisher:
         return bool(options.outstanding_bytes) and self.outstanding_bytes + size > options.outstanding_bytes
 
     async def room(self, size: int) -> None:
-        """Until one more message may be handed in, first come first served."""
+        """Wait until one more message is within the limits, in the order of the calls."""
         if self.options.limit_exceeded_behavior != BLOCK:
             self.refuse()
         while self.is_full(size):
@@ -97,11 +97,11 @@ class Publisher:
         self._last_keyed = task if keyed else self._last_keyed
         return task
 
-    async def _store(self, handed_in: Batch, after: asyncio.Task[None] | None) -> None:
-        batch = handed_in
+    async def _store(self, added: Batch, after: asyncio.Task[None] | None) -> None:
+        batch = added
         try:
             if after is not None and not after.done():
-                await asyncio.wait([after])  # only then is it known whether the one before failed
+                await asyncio.wait([after])  # it pauses its keys if it fails
             batch = self._without_paused(batch) if self._paused else batch
             appended = await self._session.queue.publish(self._topic, batch.drafts, sizes=batch.sizes)
         except PenstockError as error:
@@ -109,27 +109,27 @@ class Publisher:
         except asyncio.CancelledError:
             self._fail(batch, InternalError("The event loop ended before the message was stored"))
             raise
-        except Exception as error:  # noqa: BLE001 - a bug: whoever waits for the message hears of it
+        except Exception as error:  # noqa: BLE001 - a bug, reported to the callers
             log.error("publishing failed: %s", where(error))
-            self._fail(batch, InternalError("The message was not stored; the log says more"))
+            self._fail(batch, InternalError("The message was not stored; see the log"))
         else:
             for future, message_id in zip(batch.futures, appended.message_ids(), strict=True):
                 if not future.done():
                     future.set_result(message_id)
         finally:
-            self._leave(len(handed_in.drafts), sum(handed_in.sizes))
+            self._release(len(added.drafts), sum(added.sizes))
 
     def _without_paused(self, batch: Batch) -> Batch:
-        """Leave out messages whose key was paused while they waited for their turn, and say so."""
-        left = Batch([], [], [])
+        """Return the batch without messages whose key was paused meanwhile. These messages fail."""
+        remaining = Batch([], [], [])
         for draft, size, future in zip(*batch, strict=True):
             if draft.ordering_key not in self._paused:
-                left.drafts.append(draft)
-                left.sizes.append(size)
-                left.futures.append(future)
+                remaining.drafts.append(draft)
+                remaining.sizes.append(size)
+                remaining.futures.append(future)
             elif not future.done():
-                future.set_exception(_pause(draft.ordering_key))
-        return left
+                future.set_exception(_paused_error(draft.ordering_key))
+        return remaining
 
     def _fail(self, batch: Batch, error: PenstockError) -> None:
         if self.options.ordering:
@@ -138,7 +138,7 @@ class Publisher:
             if not future.done():
                 future.set_exception(error)
 
-    def _leave(self, messages: int, size: int) -> None:
+    def _release(self, messages: int, size: int) -> None:
         self.outstanding_messages -= messages
         self.outstanding_bytes -= size
         while messages and self._queue_for_room:
@@ -148,7 +148,7 @@ class Publisher:
                 messages -= 1
 
 
-def _pause(ordering_key: str) -> FailedPreconditionError:
+def _paused_error(ordering_key: str) -> FailedPreconditionError:
     return FailedPreconditionError(
         f"Publishing for ordering key {ordering_key!r} is paused after a failure: call resume_publishing"
     )

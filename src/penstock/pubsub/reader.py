@@ -1,7 +1,7 @@
-"""Reader: pulls for one consumer, as much as flow control allows, and keeps what it pulled until it is answered.
+"""The reader, which pulls for one consumer as much as flow control allows.
 
-What was pulled is handed to the consumer or given back: a pull is never cut short, only the wait between pulls is. When
-closing is over, every message it held is answered or its lease has ended, and no task of it runs.
+Pulled messages are passed to the consumer or returned. A pull is never interrupted, only the wait between pulls. After
+closing, every message is answered or its lease has ended, and no task runs.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from penstock.pubsub.session import Session, Signal
 if TYPE_CHECKING:
     from penstock.pubsub.subscription import Subscription
 
-PULL_MESSAGES = 500  # at once; more would keep the event loop from everybody else
-WAIT_SECONDS = 30.0  # after that the subscription is looked at again, whatever happened
-CHECK_SECONDS = 1.0  # how often a reader that is full looks whether its subscription is still there
-SOON = SECOND  # a loop that gets through a pull within this time may have twice as much
+PULL_MESSAGES = 500  # messages in one pull; more would block the event loop
+WAIT_SECONDS = 30.0  # maximum wait before the next pull
+CHECK_SECONDS = 1.0  # interval at which a full reader checks that its subscription exists
+SOON = SECOND  # an `async for` loop that handles a pull within this time gets twice as many messages
 
 
 class Reader:
     def __init__(self, subscription: Subscription, session: Session) -> None:
         self._subscription = subscription
         self._session = session
-        self.ready: deque[Received] = deque()  # pulled, and not yet in the consumer's hands
-        self.in_hand: dict[asyncio.Task[Any], Received] = {}  # what a task works on
+        self.ready: deque[Received] = deque()  # pulled, not passed to the consumer yet
+        self.in_hand: dict[asyncio.Task[Any], Received] = {}  # message of each task
         self.workers: set[asyncio.Task[None]] = set()  # tasks that end with the reader
-        self.changed = Signal(session.clock)  # messages, a listener, options
-        self.released = Signal(session.clock)  # room for more, a worker done: no reason to pull where there was room
+        self.changed = Signal(session.clock)  # wakes on messages, a new listener, new options
+        self.released = Signal(session.clock)  # wakes when a message is released or a worker ends
         self.leases = Leases(session.clock, subscription.acks, self.released)
         self.closing = False
         self._pulling = False
         self._ending: asyncio.Task[None] | None = None
-        self._excused: set[asyncio.Task[Any]] = set()  # who waits for the end cannot be waited for
+        self._excused: set[asyncio.Task[Any]] = set()  # tasks that wait for the end, which closing does not wait for
 
     # ------------------------------------------------------------------ pulling
 
     async def pull(self, wanted: int) -> None:
-        """Pull up to so many messages, or wait until that is worth another try."""
+        """Pull at most `wanted` messages, or wait until another pull may find some."""
         self._pulling = True
         try:
             await self._pull(wanted)
@@ -56,7 +56,7 @@ class Reader:
             self.wake()
 
     def wake(self) -> None:
-        """Look again at what this reader waits for."""
+        """Make the reader check its state again."""
         self.changed.wake()
         self.released.wake()
 
@@ -82,7 +82,7 @@ class Reader:
             await self.released.wait(CHECK_SECONDS)
 
     def _room(self) -> int:
-        """How many messages may be pulled now."""
+        """Return how many messages may be pulled now."""
         options, held = self._subscription.options, len(self.leases.held)
         if self.closing or held >= options.max_messages or self.leases.bytes >= options.max_bytes:
             return 0
@@ -98,24 +98,24 @@ class Reader:
             self.give_back()
 
     def _report_stuck(self, deliveries: list[Delivery], options: SubscriptionOptions) -> None:
-        """Messages that come again because they have no dead letter topic to go to."""
+        """Report messages that are redelivered because their dead letter topic does not exist."""
         topic, most = options.dead_letter_topic, options.max_delivery_attempts
-        if not topic or all(each.attempt <= most for each in deliveries):
+        if not topic or all(delivery.attempt <= most for delivery in deliveries):
             return
         if lookups.find_topic(self._session.queue.engine, topic) is not None:
             return
         text = f"A message of {self._subscription.name} cannot be dead-lettered: there is no topic {topic}"
         self._subscription.report(FailedPreconditionError(text))
 
-    # ------------------------------------------------------------------ the end
+    # ------------------------------------------------------------------ closing
 
     def give_back(self) -> None:
-        """Return what the consumer has not seen yet."""
+        """Return the messages that the consumer has not seen."""
         while self.ready:
             self._subscription.acks.put_back(self.ready.popleft())
 
     async def stop(self) -> None:
-        """No more pulls; what has not been handed out goes back."""
+        """Stop pulling, and return the messages that the consumer has not seen."""
         self.closing = True
         self.give_back()
         self.wake()
@@ -124,7 +124,7 @@ class Reader:
         self._session.queue.wake_next(self._subscription.name)
 
     def begin_closing(self) -> asyncio.Task[None]:
-        """Close in a task of its own, as a listener may ask for it, which is then not waited for."""
+        """Close in a separate task. A listener may call this, and closing does not wait for that listener."""
         if self._ending is None:
             self.closing = True
             self._ending = self._session.spawn(self._close())
@@ -165,9 +165,9 @@ class Reader:
 
 
 async def messages(subscription: Subscription, session: Session) -> AsyncIterator[Received]:
-    """One after the other, for `async for`.
+    """Yield messages one after the other, for `async for`.
 
-    It pulls only when it is asked for more than it has, and no more than its caller gets through well within a lease.
+    It pulls only when it has no messages left, and only as many as the caller handles well within a lease.
     """
     lookups.subscription(session.use().engine, subscription.name)
     reader, clock, task, portion = Reader(subscription, session), session.clock, asyncio.current_task(), 1

@@ -1,6 +1,6 @@
-"""The session: what all objects of one PubSub share. The queue, the event loop, and the work under way.
+"""The session, which all objects of one PubSub share: the queue, the event loop and the background tasks.
 
-Everything that runs in the background is known here, so that closing can wait for it and nothing is left behind.
+It knows every background task, so that closing can wait for all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Signal:
-    """What a task waits for; if another begins to, that one."""
+    """A wake-up for one waiting task. A second waiter replaces the first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -32,12 +32,12 @@ class Signal:
             self._waiter.set_result(None)
 
     def waiter(self) -> asyncio.Future[None]:
-        """Done when `wake` is called."""
+        """Return a future that is done when `wake` is called."""
         self._waiter = asyncio.get_running_loop().create_future()
         return self._waiter
 
     async def wait(self, seconds: float = 0) -> None:
-        """Until `wake` is called, or at most so long; 0: however long that takes."""
+        """Wait until `wake` is called, at most `seconds`. 0 means no limit."""
         waiter = self.waiter()
         alarm = self._clock.alarm(self._clock.now() + int(seconds * SECOND), self.wake) if seconds else None
         try:
@@ -48,18 +48,22 @@ class Signal:
 
 
 class Session:
+    """The shared state of one PubSub."""
+
     def __init__(self, queue: AsyncMessageQueue, project: str, *, owns_queue: bool) -> None:
         self.queue = queue
         self.project = project
         self.owns_queue = owns_queue
         self.closed = False
         self.tasks: set[asyncio.Task[None]] = set()
-        self.streams: dict[Subscription, None] = {}  # what is open, in the order of opening
-        self.pending: set[Outbox] = set()  # those that hold something back
+        self.streams: dict[Subscription, None] = {}  # open subscriptions, in the order of opening
+        self.pending: set[Outbox] = set()  # outboxes with something to send
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._closing: asyncio.Task[None] | None = None
-        self._excused: dict[asyncio.Task[Any], None] = {}  # who waits for the end cannot be waited for
+        self._excused: dict[
+            asyncio.Task[Any], None
+        ] = {}  # tasks that wait for the end, which closing does not wait for
         self._another_excused: asyncio.Future[None] | None = None
 
     @property
@@ -69,11 +73,11 @@ class Session:
     def name(self, kind: str, name: object) -> str:
         return full_name(self.project, kind, name)
 
-    # ------------------------------------------------------------------ the loop
+    # ------------------------------------------------------------------ the event loop
 
-    def loop(self, what: str) -> asyncio.AbstractEventLoop:
-        """The running loop, for the caller `what`; the first caller binds the queue to it."""
-        loop = running_loop(what)
+    def loop(self, caller: str) -> asyncio.AbstractEventLoop:
+        """Return the running event loop. The first call binds the queue to it. `caller` is named in errors."""
+        loop = running_loop(caller)
         if self.closed:
             raise UnavailableError("This PubSub is closed")
         if loop is not self._loop:
@@ -82,12 +86,12 @@ class Session:
         return loop
 
     def use(self) -> AsyncMessageQueue:
-        """The queue, for a coroutine."""
+        """Return the queue, bound to the running event loop."""
         self.loop("PubSub")
         return self.queue
 
     def in_loop(self, action: Callable[..., object], *arguments: object) -> None:
-        """Do something in the loop, from whatever thread."""
+        """Call a function in the event loop, from any thread."""
         if threading.get_ident() == self._thread:
             action(*arguments)
         elif self._loop is not None and not self._loop.is_closed():
@@ -99,13 +103,13 @@ class Session:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    # ------------------------------------------------------------------ the end
+    # ------------------------------------------------------------------ closing
 
     async def drain(self) -> None:
-        """Send what was held back, and wait for all that is under way, apart from those who wait for this."""
+        """Flush all outboxes, and wait for all tasks except those that wait for this."""
         while True:
-            for who in list(self.pending):
-                who.flush()
+            for outbox in list(self.pending):
+                outbox.flush()
             others = self.tasks - self._excused.keys() - {asyncio.current_task()}
             if not others:
                 return
@@ -113,7 +117,7 @@ class Session:
             await asyncio.wait([*others, self._another_excused], return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
-        """Once, however many ask for it; also a listener may, and is then not waited for."""
+        """Close once. A listener may call this, and closing does not wait for that listener."""
         if self.closed:
             return
         loop = self.loop("PubSub.close()")
@@ -140,16 +144,16 @@ class Session:
 
 
 class Outbox:
-    """Holds back for a moment what is to be sent, so that more goes at once, and knows what is under way."""
+    """A delay before sending, so that more is sent at once. It knows the tasks that send."""
 
     def __init__(self, session: Session, send: Callable[[], asyncio.Task[None]]) -> None:
         self._session = session
         self._send = send
-        self._alarm: Alarm | None = None  # set while something is held back
+        self._alarm: Alarm | None = None  # set while something waits to be sent
         self._sending: set[asyncio.Task[None]] = set()
 
     def hold_back(self, seconds: float) -> None:
-        """Flush in a while; 0 means when all that is ready to run now has run."""
+        """Flush after `seconds`. 0 means after the tasks that are ready now."""
         loop, clock = running_loop("An answer"), self._session.clock
         if seconds:
             self._alarm = clock.alarm(clock.now() + int(seconds * SECOND), self.flush)
@@ -167,16 +171,16 @@ class Outbox:
             task.add_done_callback(self._sending.discard)
 
     async def drain(self) -> None:
-        """Until all that was handed in so far has been sent."""
+        """Flush, and wait until everything is sent."""
         self.flush()
         if self._sending:
             await asyncio.wait(self._sending)
 
 
-def running_loop(what: str) -> asyncio.AbstractEventLoop:
+def running_loop(caller: str) -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise FailedPreconditionError(
-            f"{what} needs a running event loop: call it in a coroutine, as in asyncio.run(main())"
+            f"{caller} needs a running event loop: call it in a coroutine, as in asyncio.run(main())"
         ) from None

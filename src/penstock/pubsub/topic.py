@@ -1,4 +1,4 @@
-"""Topic: where messages are published."""
+"""The class Topic, with which a program publishes messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from penstock.broker.model import NO_ATTRIBUTES, Draft, TopicOptions
 from penstock.engine import lookups
 from penstock.engine.options import TOPIC
 from penstock.errors import InvalidArgumentError
-from penstock.names import TOPICS
-from penstock.pubsub.options import PublisherOptions, TopicMetadata, given_options, publisher_options
+from penstock.names import TOPICS, check_new_name
+from penstock.pubsub.options import PublisherOptions, TopicMetadata, call_timeout, given_options, publisher_options
 from penstock.pubsub.publisher import Publisher
 from penstock.pubsub.resource import Resource
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Topic(Resource[TopicMetadata]):
-    """A topic of a PubSub.
+    """A handle on a topic of a PubSub.
 
     >>> topic = pubsub.topic("orders")
     >>> await topic.create()
@@ -37,20 +37,25 @@ class Topic(Resource[TopicMetadata]):
     # ------------------------------------------------------------------ the topic
 
     async def create(self, options: Mapping[str, Any] | None = None, **more: Any) -> Topic:
-        """Create it.
+        """Create the topic. Options: labels, message_retention_duration. Raise AlreadyExistsError if it exists.
 
         >>> await topic.create(labels={"team": "billing"}, message_retention_duration=86400)
         """
         chosen = TOPIC.read(given_options(options, more), TopicOptions())
+        check_new_name(self.name, TOPICS)
         self.metadata = TopicMetadata.of(await self._session.use().create_topic(self.name, chosen))
         return self
 
-    async def delete(self) -> None:
-        """Delete it with its messages; subscriptions stay, detached, and an open one says so."""
-        await self._session.use().delete_topic(self.name)
+    async def delete(self, options: Mapping[str, Any] | None = None, **more: Any) -> None:
+        """Delete the topic with its messages. Its subscriptions stay, detached, and open ones emit an error.
+
+        Raise NotFoundError if it does not exist. Option: `timeout`, in milliseconds.
+        """
+        async with call_timeout(options, more):
+            await self._session.use().delete_topic(self.name)
 
     async def set_metadata(self, changes: Mapping[str, Any] | None = None, **more: Any) -> TopicMetadata:
-        """Change labels or message_retention_duration; the rest stays.
+        """Change labels or message_retention_duration. Options that are not given stay as they are.
 
         >>> await topic.set_metadata(labels={"team": "shipping"})
         """
@@ -60,26 +65,28 @@ class Topic(Resource[TopicMetadata]):
         return self.metadata
 
     async def _find(self) -> TopicMetadata | None:
-        found = await self._session.use().find_topic(self.name)
-        return TopicMetadata.of(found) if found is not None else None
+        stored = await self._session.use().find_topic(self.name)
+        return TopicMetadata.of(stored) if stored is not None else None
 
     def subscription(self, name: str, options: Mapping[str, Any] | None = None, **more: Any) -> Subscription:
-        """A subscription to this topic, which need not exist yet."""
+        """Return a handle on a subscription to this topic, which need not exist."""
         return self.pubsub.subscription(name, {**given_options(options, more), "topic": self})
 
     async def create_subscription(
         self, name: str, options: Mapping[str, Any] | None = None, **more: Any
     ) -> Subscription:
+        """Create a subscription to this topic. Options are those of Subscription.create."""
         return await self.subscription(name, options, **more).create()
 
     async def get_subscriptions(self) -> list[Subscription]:
+        """Return the subscriptions to this topic."""
         stored = await self._session.use().subscriptions(self.name)
-        return [self.subscription(each.name) for each in stored]
+        return [self.subscription(view.name) for view in stored]
 
     # ------------------------------------------------------------------ publishing
 
     def set_publish_options(self, options: Mapping[str, Any] | None = None, **more: Any) -> None:
-        """Change batching, flow_control or enable_message_ordering; for what is published from now on.
+        """Change batching, flow_control or enable_message_ordering for later publishes.
 
         >>> topic.set_publish_options(batching={"max_messages": 500, "max_milliseconds": 5})
         """
@@ -88,10 +95,10 @@ class Topic(Resource[TopicMetadata]):
     async def publish_message(
         self, data: bytes = b"", attributes: Mapping[str, str] | None = None, ordering_key: str | None = None
     ) -> str:
-        """Publish a message; its id, once it is stored.
+        """Publish a message and return its id, once it is stored.
 
-        Messages published in one turn of the event loop are stored in one step, in the order of the calls. With
-        publisher flow control this waits, or raises ResourceExhaustedError, while too much is outstanding.
+        Messages published in one turn of the event loop are stored in one step, in the order of the calls. If publisher
+        flow control is set, the call waits, or raises ResourceExhaustedError, while its limits are exceeded.
 
         >>> await topic.publish_message(data=b"paid", attributes={"order": "7"}, ordering_key="customer-1")
         """
@@ -103,10 +110,10 @@ class Topic(Resource[TopicMetadata]):
     def publish(
         self, data: bytes = b"", attributes: Mapping[str, str] | None = None, ordering_key: str | None = None
     ) -> asyncio.Future[str]:
-        """Hand in a message without waiting; the future gives its id.
+        """Publish a message without waiting. The future's result is its id, once it is stored.
 
-        Cheaper than publish_message where many are under way at once. Never waits: what flow control would make
-        wait is refused with ResourceExhaustedError.
+        Cheaper than publish_message for many messages at once. Raise ResourceExhaustedError where publish_message
+        would wait for flow control.
 
         >>> ids = await asyncio.gather(*[topic.publish(line) for line in lines])
         """
@@ -118,22 +125,22 @@ class Topic(Resource[TopicMetadata]):
     async def publish_json(
         self, json_value: Any, attributes: Mapping[str, str] | None = None, ordering_key: str | None = None
     ) -> str:
-        """Publish a value as JSON.
+        """Publish a value as JSON and return the message id. Raise InvalidArgumentError if JSON cannot encode it.
 
         >>> await topic.publish_json({"order": 7, "total": 12.5})
         """
         try:
             data = json.dumps(json_value).encode()
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"Not a value that JSON can hold: {error}") from error
+            raise InvalidArgumentError(f"The value cannot be encoded as JSON: {error}") from error
         return await self.publish_message(data, attributes, ordering_key)
 
     def resume_publishing(self, ordering_key: str) -> None:
-        """Go on with a key whose publishing was paused by a failure."""
+        """Resume publishing with an ordering key that a failure has paused."""
         self._publisher.resume(ordering_key)
 
     async def flush(self) -> None:
-        """Until everything published through this Topic is stored, or refused."""
+        """Wait until all messages published with this handle are stored or refused."""
         await self._publisher.outbox.drain()
 
 

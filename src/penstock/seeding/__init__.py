@@ -1,1 +1,1 @@
-"""Seeding: topics, subscriptions, queues, schemas and first messages, from a file or a server to a server."""
+"""Seeds: files that describe topics, subscriptions, queues, schemas and first messages of a server."""

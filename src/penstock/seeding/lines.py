@@ -1,4 +1,4 @@
-"""On which line of a file a value stands, by its place; for files that were read already and are well formed."""
+"""The line numbers of values in a TOML or JSON text that is known to be valid."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n')
 
 
 def toml_lines(text: str) -> Lines:
-    """Of tables and of keys in them. A value inside a list or an inline table is on the line of its key, or later."""
-    found: dict[Place, int] = {}
-    counts: dict[Place, int] = {}  # of the tables in a list of tables, so far
+    """Return the line number of every table and key. Values in lists and inline tables have none of their own."""
+    lines: dict[Place, int] = {}
+    counts: dict[Place, int] = {}  # number of tables so far in each list of tables
     table: Place = ()
-    for number, line in enumerate(_TEXT.sub(_blanked, text).split("\n"), 1):
+    for number, line in enumerate(_TEXT.sub(_blank, text).split("\n"), 1):
         if header := _HEADER.match(line):
             *parents, last = _parts(header[2])
             place: Place = ()
@@ -34,14 +34,14 @@ def toml_lines(text: str) -> Lines:
             if header[1] == "[[":
                 counts[table] = counts.get(table, 0) + 1
                 table = (*table, counts[table] - 1)
-            found[table] = number
+            lines[table] = number
         elif key := _KEY.match(line):
-            found.setdefault((*table, *_parts(key[1])), number)
-    return found
+            lines.setdefault((*table, *_parts(key[1])), number)
+    return lines
 
 
-def _blanked(text: re.Match[str]) -> str:
-    """A text or comment without what could be taken for a header or key; keys in quotes stay as they are."""
+def _blank(text: re.Match[str]) -> str:
+    """Blank a comment or a string of several lines, which may look like a header or a key. Keep quoted keys."""
     if text[0].startswith(('"""', "'''", "#")) or "\n" in text[0]:
         return "\n" * text[0].count("\n")
     return text[0]
@@ -52,15 +52,15 @@ def _parts(dotted: str) -> list[str]:
 
 
 def json_lines(text: str) -> Lines:
-    """Of every object, list and key."""
-    found: dict[Place, int] = {}
+    """Return the line number of every object, list and key."""
+    lines: dict[Place, int] = {}
     for place, number in _json_places(text):
-        found.setdefault(place, number)
-    return found
+        lines.setdefault(place, number)
+    return lines
 
 
 def _json_places(text: str) -> Iterator[tuple[Place, int]]:
-    stack: list[str | int] = []  # where we are: a key or an index for every open object or list
+    stack: list[str | int] = []  # current place: a key or index for each open object or list
     number, last = 1, ""
     for mark in (match[0] for match in _TOKEN.finditer(text)):
         if mark == "\n":
@@ -81,7 +81,7 @@ def _json_places(text: str) -> Iterator[tuple[Place, int]]:
 
 
 def line_of(lines: Lines, place: Place) -> int | None:
-    """The line of a value, or of the nearest thing around it that has one."""
+    """Return the line of a value, or of the nearest value around it that has a line."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place)

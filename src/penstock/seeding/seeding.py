@@ -1,4 +1,4 @@
-"""Seeding, as the server and its admin API use it: what is there as a document, and a document made to be there."""
+"""The seeding service of the server and its admin API: it exports and applies seed documents."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import Any
 
 from penstock.engine.port import Queue
-from penstock.seeding.applying import Applying, Plan
-from penstock.seeding.reading import Reader
-from penstock.seeding.showing import Show
+from penstock.seeding.document_reader import Reader
+from penstock.seeding.document_writer import Writer
 from penstock.seeding.topology import Vendors
+from penstock.services.seeding import Applying, Plan
 
 
 class Seeding:
     def __init__(self, queue: Queue, default_project: str, open_vendors: Callable[[], Vendors]) -> None:
-        """`open_vendors` is called when the first seed comes: most servers never see one."""
+        """Store the parts. `open_vendors` is called for the first seed, because most servers get none."""
         self._queue = queue
         self._project = default_project
         self._open_vendors = open_vendors
@@ -27,13 +27,13 @@ class Seeding:
         return self._open_vendors()
 
     async def document(self, project: str | None = None) -> dict[str, Any]:
-        """The topology of one project, or of all."""
-        return await Show(self._queue, project or self._project, self._vendors).document(project)
+        """Return the topology of one project, or of all if it is None, as a document."""
+        return await Writer(self._queue, project or self._project, self._vendors).document(project)
 
     async def apply(self, document: Mapping[str, Any], *, update: bool = False, dry_run: bool = False) -> Plan:
-        """SeedError says what is wrong, and where; nothing was changed then."""
+        """Apply a document, or only plan it if `dry_run`. Raise SeedError, before any change, if it is invalid."""
         reader = Reader(self._project, self._vendors)
-        topology = await asyncio.to_thread(reader.read, document)  # a large one takes its time
+        topology = await asyncio.to_thread(reader.read, document)  # large documents take long
         applying = Applying(self._queue, self._vendors, update=update)
-        async with self._one_at_a_time:  # two of the same would each find everything missing
+        async with self._one_at_a_time:  # two equal documents would each find everything missing
             return await (applying.plan(topology) if dry_run else applying.apply(topology))

@@ -1,4 +1,4 @@
-"""A seed as it was read: the document, and what to say about the place where something in it is wrong."""
+"""A seed that was read: the document, and the file and line of each of its values."""
 
 from __future__ import annotations
 
@@ -6,39 +6,41 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from penstock.seeding.topology import Place, SeedError, shown_place
+from penstock.seeding.topology import Place, SeedError, format_place
 
 _PART = re.compile(r"\[(\d+)\]|\.?([^.\[\]]+)")
 _PLACE = re.compile(r"((?:project|schemas|topics|queues|subscriptions)(?:\[\d+\]|\.[\w-]+)*): (.*)", re.DOTALL)
 
 
 class Source(NamedTuple):
-    label: str  # the file, or what else it was read from
+    """A seed document with the origins of its values."""
+
+    label: str  # the file, or another source
     document: Mapping[str, Any]
     origins: Mapping[Place, str]  # "seed.toml, line 12", or the name of a variable
-    notes: Sequence[str] = ()  # what it has and nobody reads
+    notes: Sequence[str] = ()  # remarks about parts that are ignored
 
     def explain(self, place: Place, reason: str) -> str:
-        """One sentence about what is wrong, with the line where it stands."""
+        """Return an error sentence with the file and line of the place."""
         inner = place
-        while inner and not self._begins(inner):
+        while inner and not self._origin(inner):
             inner = inner[:-1]
-        rest = shown_place(place[len(inner) :])
+        rest = format_place(place[len(inner) :])
         named = f"{rest}: " if rest and not rest.startswith("[") else ""
-        return f"{self._begins(inner) or self.label}: {named}{reason}"
+        return f"{self._origin(inner) or self.label}: {named}{reason}"
 
-    def _begins(self, place: Place) -> str:
-        """Where a value stands, or the first thing inside it."""
-        found = (origin for known, origin in self.origins.items() if place and known[: len(place)] == place)
-        return self.origins.get(place) or next(found, "")
+    def _origin(self, place: Place) -> str:
+        """Return the origin of a value or of the first value inside it."""
+        inner = (origin for known, origin in self.origins.items() if place and known[: len(place)] == place)
+        return self.origins.get(place) or next(inner, "")
 
-    def located(self, sentence: str) -> str:
-        """What a server says of the document, in terms of the file; what names no place stays as it is."""
-        found = _PLACE.fullmatch(sentence)
-        if found is None:
+    def locate(self, sentence: str) -> str:
+        """Replace the place in a server's error sentence by the file and line."""
+        match = _PLACE.fullmatch(sentence)
+        if match is None:
             return f"{self.label}: {sentence}"
-        parts = _PART.findall(found[1])
-        return self.explain(tuple(int(number) if number else name for number, name in parts), found[2])
+        parts = _PART.findall(match[1])
+        return self.explain(tuple(int(number) if number else name for number, name in parts), match[2])
 
-    def explained(self, error: SeedError) -> SeedError:
+    def locate_error(self, error: SeedError) -> SeedError:
         return SeedError(self.explain(error.place, error.reason))

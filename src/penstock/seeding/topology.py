@@ -1,6 +1,6 @@
-"""The topology that a seed describes: records, and what a door has to say about its own part of them.
+"""The records of a topology that a seed describes, and the interface of doors with data of their own.
 
-A seed says what should be there. What it does not mention is nobody's business: `given` names the options that it does.
+A seed changes only the options that it contains; `given` has their names.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.errors import InvalidArgumentError
 
-Place: TypeAlias = tuple[str | int, ...]  # of a value in a document: ("topics", 2, "labels")
+Place: TypeAlias = tuple[str | int, ...]  # path of a value in a document: ("topics", 2, "labels")
 
-SEEDED = "seed"  # among the extras of a topic: the first messages that it got
+SEEDED = "seed"  # key in a topic's extras: the first messages that were published
 TOPIC, SUBSCRIPTION, QUEUE, SCHEMA = "topic", "subscription", "queue", "schema"
 
 
 class SeedError(InvalidArgumentError):
-    """A seed is wrong at some place; nothing was changed."""
+    """A seed is invalid. Nothing was changed."""
 
     def __init__(self, reason: str, place: Place = ()) -> None:
         self.place = place
         self.reason = reason
-        super().__init__(f"{shown_place(place)}: {reason}" if place else reason)
+        super().__init__(f"{format_place(place)}: {reason}" if place else reason)
 
     @classmethod
     def at(cls, place: Place, reason: str) -> SeedError:
         return cls(reason, place)
 
 
-def shown_place(place: Place) -> str:
-    """`topics[2].labels`."""
+def format_place(place: Place) -> str:
+    """Return a path such as `topics[2].labels`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
     return "".join(parts).removeprefix(".")
 
 
 class Document(NamedTuple):
-    """Something that a door keeps with the broker, such as a schema."""
+    """A record that a door stores in the broker, such as a schema."""
 
     kind: str
     name: str
@@ -50,7 +50,7 @@ class Document(NamedTuple):
 class TopicSeed:
     name: str
     options: TopicOptions
-    given: frozenset[str] = frozenset()  # fields of the options
+    given: frozenset[str] = frozenset()  # fields of the options that the seed contains
     drafts: tuple[Draft, ...] = ()
     place: Place = ()
 
@@ -61,13 +61,13 @@ class SubscriptionSeed:
     topic: str
     options: SubscriptionOptions
     given: frozenset[str] = frozenset()
-    at_head: bool = False  # begins with what the topic keeps
+    at_head: bool = False  # True: starts at the topic's first stored message
     place: Place = ()
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSeed:
-    """A topic and the subscription of the same name that reads it."""
+    """A queue: a topic and its subscription of the same name."""
 
     topic: TopicSeed
     subscription: SubscriptionSeed
@@ -86,43 +86,40 @@ class Topology:
 
 
 class Vendor(Protocol):
-    """What a door keeps of its own about topics and subscriptions, in the words of its clients.
-
-    It lives among the extras of a resource, in a form that only the door knows.
-    """
+    """The interface of a door that stores data of its own in the extras of topics and subscriptions."""
 
     @property
     def keys(self) -> frozenset[str]:
-        """Of the extras that this door writes."""
+        """The keys of the extras that this door writes."""
 
     def read(self, kind: str, given: Mapping[str, Any], project: str, options: Any) -> Mapping[str, str]:
-        """The extras for what a seed says; `options`: what the broker will know about it."""
+        """Return the extras for a table of a seed. `options` are the broker's options of the resource."""
 
     def show(self, kind: str, extras: Mapping[str, str]) -> Mapping[str, Any]:
-        """What a seed would say to get these extras."""
+        """Return the table of a seed for these extras."""
 
     def merge(self, kind: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str]:
-        """What has to change among the extras that are there to have what is wanted; empty: nothing."""
+        """Return the extras that must change to get the wanted ones. Empty: none."""
 
     def needs(self, kind: str, extras: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Documents that must be there: kind and name."""
+        """Return the kind and name of each document that must exist."""
 
 
 class SchemaVendor(Protocol):
-    """The door whose clients have schemas."""
+    """The interface of the door whose clients have schemas."""
 
     @property
     def schemas(self) -> str:
-        """The kind of document that a schema is."""
+        """The kind of the documents of schemas."""
 
     def read_schema(self, name: str, given: Mapping[str, Any]) -> bytes: ...
 
     def show_schema(self, body: bytes) -> Mapping[str, Any]: ...
 
     def merge_schemas(self, known: bytes, wanted: bytes) -> bytes:
-        """What is known, with what is wanted added to it; as it was if nothing is new."""
+        """Return the known schema with the wanted revisions added; unchanged if there are none."""
 
 
 class Vendors(NamedTuple):
-    by_name: Mapping[str, Vendor | None]  # of their door; None: its packages are missing
+    by_name: Mapping[str, Vendor | None]  # by door; None: its packages are missing
     schemas: SchemaVendor | None = None

@@ -1,5 +1,5 @@
-"""Pipelines on Spark: a TOML file of named flows, ready-made flows, and what it takes to run them.
+"""Pipelines on Spark: a TOML file of named flows, ready-made flows, and the code that runs them.
 
-Nothing in this folder imports pyspark, pyarrow or deltalake before it is needed, so that a file is read and checked
-without them, and their absence is one sentence.
+Modules here import pyspark, pyarrow and deltalake only where they use them. So a pipeline file can be read without
+these packages, and a missing package is reported in one sentence.
 """

@@ -1,10 +1,10 @@
-"""What can be known of a pipeline before it runs.
+"""The checks of a pipeline before it runs.
 
-    always    options, functions, packages
-    a broker  topics, if it answers
-    --deep    SQL and functions analysed by Spark on an empty stream
+    always              options, functions, packages
+    unless --offline    topics, if the broker answers
+    --deep              SQL and functions, analysed by Spark on an empty stream
 
-Nothing is read, written or created; without `--deep` no Java is started.
+A check reads no messages and creates nothing. Only `--deep` starts Java.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BROKER_SECONDS = "2"
 
 
 def check_pipeline(pipeline: Pipeline, *, offline: bool, deep: bool) -> tuple[list[str], list[str]]:
-    """Everything wrong, and what could not be looked at."""
+    """Return all problems, and remarks about checks that were left out."""
     from penstock.spark.session import require_spark
 
     require_spark()
@@ -42,7 +42,7 @@ def check_pipeline(pipeline: Pipeline, *, offline: bool, deep: bool) -> tuple[li
             finally:
                 session.stop()
     elif not deep and any(flow.kind.needs_analysis for flow in pipeline.flows):
-        remarks.append("the SQL was not analysed; --deep does that, and starts Spark for it")
+        remarks.append("the SQL was not analysed; use --deep, which starts Spark for it")
     return problems.sentences, remarks
 
 
@@ -53,28 +53,28 @@ def _check_source(pipeline: Pipeline, flow: Flow, problems: Problems) -> None:
         return
     try:
         parse(pipeline.source_options(flow)).check(Use.STREAM_READ)
-    except Exception as error:  # noqa: BLE001 - it says in one sentence which option is wrong
+    except Exception as error:  # noqa: BLE001 - the error names the wrong option in one sentence
         problems.add(f"flow {flow.name}: options", sentence_of(error))
 
 
 def _check_topics(pipeline: Pipeline, problems: Problems) -> list[str]:
-    """Whether the topics that are read are there; a topic that another flow makes need not be."""
+    """Look for the topics that flows read, except those that other flows create. Return remarks."""
     from pyspark_penstock.client import BrokerClient
     from pyspark_penstock.errors import PenstockError, UnreachableError
     from pyspark_penstock.options import parse
 
     written = [flow.kind.output.topic for flow in pipeline.flows]
-    made = {topic.rpartition("/")[2] for topic in written if topic}
+    created = {topic.rpartition("/")[2] for topic in written if topic}
     for flow in pipeline.flows:
-        wanted = [topic for topic in flow.source.topics if topic.rpartition("/")[2] not in made]
+        wanted = [topic for topic in flow.source.topics if topic.rpartition("/")[2] not in created]
         if any(sentence.startswith(f"flow {flow.name}: options") for sentence in problems.sentences):
-            continue  # with such options no broker is reached
+            continue  # the broker cannot be reached with invalid options
         for topic in wanted:
             options = parse({"retryTimeoutSeconds": BROKER_SECONDS} | pipeline.source_options(flow))
             try:
                 BrokerClient(options.access).ask("bounds", topics=[topic])
             except UnreachableError:
-                return [f"no broker answers at {pipeline.endpoint}; the topics were not looked for"]
+                return [f"no broker answers at {pipeline.endpoint}; topics were not checked"]
             except PenstockError as error:
                 problems.add(f"flow {flow.name}", error.sentence)
     return []

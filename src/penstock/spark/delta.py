@@ -1,14 +1,15 @@
 """A Delta table as a sink, without a Java library: tasks write Parquet, the driver commits once per micro-batch.
 
-A commit carries the query's id and the batch's number as an application transaction. Before committing the driver reads
-the table's own record of the last such number, so a batch that is run again finds itself there and adds nothing.
+A commit records the query's id and the batch number as an application transaction in the table. Before a commit, the
+driver reads the last recorded number, so a repeated batch adds nothing.
 
-This module travels to executors by value, so it needs nothing but the standard library, pyspark and pyarrow there, and
-deltalake on the driver.
+This module is sent to executors by value. There it needs only the standard library, pyspark and pyarrow. The driver
+also needs deltalake.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import uuid
@@ -22,16 +23,17 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 FORMAT = "penstock_delta"
-MISSING = "penstock: the Delta sink needs the deltalake package: pip install 'penstock[delta]'"
+MISSING = "penstock: the Delta sink needs the deltalake package: pip install 'penstock-broker[delta]'"
 DIFFERENCES_SHOWN = 3
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+FOLDER_BYTES_MAX = 255  # maximum length of a name in most file systems
 ROWS_PER_GROUP = 131_072
-BYTES_PER_GROUP = 32 << 20  # a task holds no more than this of one file
+BYTES_PER_GROUP = 32 << 20  # maximum that a task holds of one file
 
 
 @dataclass(frozen=True)
 class File:
-    path: str  # relative to the table, as it stands on disk
+    path: str  # on disk, relative to the table
     size: int
     rows: int
     partition: tuple[str | None, ...]
@@ -44,7 +46,7 @@ class Written(WriterCommitMessage):
 
 
 class DeltaSink(DataSource):
-    """`writeStream.format("penstock_delta")` with the options path and partitionBy (joined with commas)."""
+    """The sink `writeStream.format("penstock_delta")` with the options path and partitionBy (comma-separated)."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,7 +54,7 @@ class DeltaSink(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaWriter:  # noqa: N802 - Spark's names
         if overwrite:
-            raise ValueError("penstock: a Delta table is only appended to; use the mode append")
+            raise ValueError("penstock: rows can only be appended to a Delta table; use mode append")
         writer = DeltaWriter(self.options, schema)
         check_partitions(schema, writer.partition_by)
         return writer
@@ -61,7 +63,7 @@ class DeltaSink(DataSource):
 class DeltaWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self.path = options["path"]
-        self.partition_by = [each for each in options.get("partitionBy", "").split(",") if each]
+        self.partition_by = [name for name in options.get("partitionBy", "").split(",") if name]
         own = {"path", "partitionby", "checkpointlocation", "queryname", "outputmode"}
         self.storage = {key: value for key, value in options.items() if key.lower() not in own}
         self.schema = schema
@@ -75,8 +77,8 @@ class DeltaWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty("streaming.sql.batchId") or "0"
         parts = PartFiles(self.path, self.partition_by, f"part-{int(batch):08d}-{context.partitionId():05d}")
         try:
-            for each in iterator:
-                parts.add(each)
+            for batch_rows in iterator:
+                parts.add(batch_rows)
             return Written(query, parts.close())
         except BaseException:
             parts.discard()
@@ -94,7 +96,7 @@ class DeltaWriter(DataSourceStreamArrowWriter):
 
 
 class PartFiles:
-    """The files of one task: one per combination of partition values, and none for no rows."""
+    """The files of one task: one for each combination of partition values, none without rows."""
 
     def __init__(self, root: str, partition_by: list[str], stem: str) -> None:
         self.folder, self.root = file_system(root)
@@ -109,8 +111,7 @@ class PartFiles:
             self.open[values].add(rows)
 
     def _path(self, values: tuple[str | None, ...]) -> str:
-        pairs = zip(self.partition_by, values, strict=True)
-        folders = [f"{quote(name, safe='')}={NULL_FOLDER if v is None else quote(v, safe='')}" for name, v in pairs]
+        folders = [_folder(name, value) for name, value in zip(self.partition_by, values, strict=True)]
         return "/".join([*folders, f"{self.stem}-{uuid.uuid4().hex}.parquet"])
 
     def close(self) -> list[File]:
@@ -121,6 +122,14 @@ class PartFiles:
             with suppress(Exception):
                 part.close()
                 self.folder.delete_file(f"{self.root}/{part.path}")
+
+
+def _folder(name: str, value: str | None) -> str:
+    """Return the folder of a partition value. A long name is replaced by a digest, as the table's log has the value."""
+    folder = f"{quote(name, safe='')}={NULL_FOLDER if value is None else quote(value, safe='')}"
+    if len(folder) <= FOLDER_BYTES_MAX or value is None:
+        return folder
+    return f"{quote(name, safe='')}={hashlib.sha256(value.encode()).hexdigest()}"
 
 
 class PartFile:
@@ -155,7 +164,7 @@ class PartFile:
         self._waiting, self._bytes, self._rows = [], 0, 0
 
     def close(self) -> tuple[int, int]:
-        """Bytes and rows."""
+        """Finish the file. Return its size in bytes and its rows."""
         if self._waiting or self._writer is None:
             self._flush()
         self._writer.close()
@@ -164,7 +173,7 @@ class PartFile:
 
 
 def split(batch: Any, partition_by: list[str]) -> Iterator[tuple[tuple[str | None, ...], Any]]:
-    """The rows of each combination of partition values, without these columns: a Delta file does not hold them."""
+    """Yield the rows of each combination of partition values, without these columns, which a Delta file leaves out."""
     import pyarrow as pa
 
     if batch.num_rows == 0:
@@ -182,7 +191,7 @@ def split(batch: Any, partition_by: list[str]) -> Iterator[tuple[tuple[str | Non
 
 
 def as_text(column: Any) -> Any:
-    """Partition values as Delta's log has them: an instant in ISO 8601 and UTC, an empty text as no value at all."""
+    """Return partition values as texts of Delta's log: a timestamp as ISO 8601 in UTC, an empty string as null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -193,22 +202,24 @@ def as_text(column: Any) -> Any:
 
 
 def check_partitions(schema: StructType, partition_by: list[str]) -> None:
-    """Refuse what a table cannot be partitioned by."""
+    """Raise ValueError if the table cannot be partitioned by these columns."""
     for name in partition_by:
         if name not in schema.fieldNames():
-            raise ValueError(f"penstock: partition_by names {name}, and there are {', '.join(schema.fieldNames())}")
+            raise ValueError(
+                f"penstock: partition_by has an unknown column {name}; the columns are {', '.join(schema.fieldNames())}"
+            )
         kind = schema[name].dataType
         if isinstance(kind, BinaryType | MapType | ArrayType | StructType):
             raise ValueError(
-                f"penstock: partition_by names {name}, which is {kind.simpleString()}; a folder is named after a "
-                "text, a number, a day or a time"
+                f"penstock: the partition_by column {name} is {kind.simpleString()}; it must be a string, number, date "
+                "or timestamp"
             )
     if len(set(partition_by)) == len(schema.fieldNames()):
-        raise ValueError("penstock: partition_by names every column; a table needs one beside them")
+        raise ValueError("penstock: partition_by has every column; a table needs at least one other column")
 
 
 def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[File]) -> bool:
-    """One commit of these files; False if this batch was committed before."""
+    """Commit these files. Return False if this batch was committed before."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     try:
@@ -218,7 +229,7 @@ def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[Fil
         raise ValueError(MISSING) from None
     once = CommitProperties(app_transactions=[Transaction(query, batch_id)])
     now = int(time.time() * 1000)
-    # The path as it stands on disk: deltalake writes it into the log as the URL it has to be there.
+    # The path is the one on disk; deltalake encodes it as a URL in the log.
     actions: list[Any] = [
         AddAction(file.path, file.size, dict(zip(writer.partition_by, file.partition, strict=True)), now, True,
                   json.dumps({"numRecords": file.rows}))
@@ -241,28 +252,28 @@ def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[Fil
 
 
 def check_table(table: Any, schema: Any, writer: DeltaWriter) -> None:
-    """Refuse a table with other columns, down to the last nested field, or with other partitions."""
-    there, ours = (list_types(json.loads(each.to_json())) for each in (table.schema(), schema))
-    if there != ours:
-        paths = [path for path in {**there, **ours} if there.get(path) != ours.get(path)]
+    """Raise ValueError if the table has other columns, nested fields or partitions than the flow."""
+    existing, ours = (list_types(json.loads(side.to_json())) for side in (table.schema(), schema))
+    if existing != ours:
+        paths = [path for path in {**existing, **ours} if existing.get(path) != ours.get(path)]
         first = [
-            f"{'.'.join(path)} is {there.get(path, 'missing')} in the table and {ours.get(path, 'missing')} in the flow"
+            f"{'.'.join(path)} is {existing.get(path, 'missing')} in the table, {ours.get(path, 'missing')} in the flow"
             for path in paths[:DIFFERENCES_SHOWN]
         ]
         more = f", and {len(paths) - len(first)} more" if len(paths) > len(first) else ""
         raise ValueError(
-            f"penstock: the Delta table {writer.path} has other columns than the flow gives: {', '.join(first)}{more}"
+            f"penstock: the Delta table {writer.path} has other columns than the flow: {', '.join(first)}{more}"
         )
     if table.metadata().partition_columns != writer.partition_by:
-        kept = ", ".join(table.metadata().partition_columns) or "nothing"
-        raise ValueError(f"penstock: the Delta table {writer.path} is partitioned by {kept}")
+        columns = ", ".join(table.metadata().partition_columns) or "nothing"
+        raise ValueError(f"penstock: the Delta table {writer.path} is partitioned by {columns}")
 
 
 def list_types(kind: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
-    """Return the type at every path of a type in Delta's JSON, with containers and what they hold.
+    """Return the type at every path of a type in Delta's JSON, with containers and their elements.
 
-    Readers find fields by name, so the order of fields does not count. Whether a value may be null is left out: Spark
-    says of most streams that it may.
+    The order of fields does not count, because readers find fields by name. Nullability is left out, because Spark
+    marks most columns of a stream as nullable.
     """
     if isinstance(kind, str):
         return {path: kind}
@@ -273,13 +284,13 @@ def list_types(kind: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], s
     else:
         inside = [("key", kind["keyType"]), ("value", kind["valueType"])]
     types = {path: str(kind["type"])}
-    for name, held in inside:
-        types |= list_types(held, (*path, name))
+    for name, inner in inside:
+        types |= list_types(inner, (*path, name))
     return types
 
 
 def remove(root: str, files: list[File]) -> None:
-    """Files that no commit names; what cannot be removed now, a vacuum of the table finds."""
+    """Delete files without a commit. A vacuum of the table finds files that cannot be deleted now."""
     folder, top = file_system(root)
     for file in files:
         with suppress(OSError):
@@ -290,6 +301,6 @@ def file_system(root: str) -> tuple[Any, str]:
     from pyarrow import fs
 
     if "://" in root:
-        found, top = fs.FileSystem.from_uri(root)
-        return found, top.rstrip("/")
+        system, top = fs.FileSystem.from_uri(root)
+        return system, top.rstrip("/")
     return fs.LocalFileSystem(), root.rstrip("/")

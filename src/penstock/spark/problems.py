@@ -1,7 +1,7 @@
-"""Everything wrong with a pipeline, a sentence each.
+"""The problems of a pipeline, one sentence each.
 
-Looking goes on after a problem, so that one run reports all of them; an unknown name is answered with the nearest right
-one.
+Reading continues after a problem, so that one run reports all of them. An unknown name gets the nearest valid one as a
+hint.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 R = TypeVar("R", bound=msgspec.Struct)
 
 KINDS = {
-    "str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false",
-    "array": "a list", "object": "a table", "datetime": "a time", "date": "a day", "null": "nothing",
+    "str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false",
+    "array": "a list", "object": "a table", "datetime": "a date-time", "date": "a date", "null": "nothing",
 }  # fmt: skip
 
 
@@ -36,17 +36,17 @@ class Problems:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """'; did you mean "from"?' or the list of what there is."""
+    """Return '; did you mean "from"?', or the list of valid names if none is near."""
     names = sorted(known)
-    lowered = {each.lower(): each for each in names}
+    lowered = {name.lower(): name for name in names}
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    return f'; did you mean "{lowered[close[0]]}"?' if close else f"; there is {', '.join(names)}"
+    return f'; did you mean "{lowered[close[0]]}"?' if close else f"; valid: {', '.join(names)}"
 
 
 def read_table(values: object, record: type[R], where: str, problems: Problems) -> R | None:
-    """A table as a record, key by key. None if anything in it is wrong; the problems say what."""
+    """Convert a table to a record, key by key. Return None, and add to the problems, if a key or value is invalid."""
     if not isinstance(values, dict):
-        problems.add(where, f"expected a table, got {shown(values)}")
+        problems.add(where, f"expected a table, got {show_value(values)}")
         return None
     fields = {field.encode_name: field for field in msgspec.structs.fields(record)}
     before = len(problems.sentences)
@@ -56,23 +56,23 @@ def read_table(values: object, record: type[R], where: str, problems: Problems) 
     for key, field in fields.items():
         if field.required and key not in values:
             problems.add(where, f'the key "{key}" is missing')
-    found = {
-        field.name: _converted(values[key], field.type, f"{where}: {key}" if where else key, problems)
+    converted = {
+        field.name: _convert(values[key], field.type, f"{where}: {key}" if where else key, problems)
         for key, field in fields.items()
         if key in values
     }
-    return record(**found) if len(problems.sentences) == before else None
+    return record(**converted) if len(problems.sentences) == before else None
 
 
-def _converted(value: Any, kind: Any, where: str, problems: Problems) -> Any:
-    tables = [each for each in get_args(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+def _convert(value: Any, kind: Any, where: str, problems: Problems) -> Any:
+    tables = [member for member in get_args(kind) if isinstance(member, type) and issubclass(member, msgspec.Struct)]
     if tables and isinstance(value, dict):
         return read_table(value, tables[0], where, problems)
-    choices = [each for each in get_args(kind) if isinstance(each, str)]
+    choices = [member for member in get_args(kind) if isinstance(member, str)]
     if choices and value not in choices:
-        problems.add(where, f"{shown(value)} is none of {', '.join(choices)}")
+        problems.add(where, f"{show_value(value)} is not one of {', '.join(choices)}")
         return None
-    # A day is its midnight, and a time without a zone one in UTC: Spark's session counts in UTC, too.
+    # A date means midnight, and a time without a zone is in UTC, like Spark's session.
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     elif isinstance(value, datetime) and value.tzinfo is None:
@@ -80,19 +80,19 @@ def _converted(value: Any, kind: Any, where: str, problems: Problems) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        problems.add(where, _worded(str(error)))
+        problems.add(where, _translate(str(error)))
         return None
 
 
-def _worded(text: str) -> str:
-    """msgspec's words as ours: 'expected a text, got a whole number'."""
+def _translate(text: str) -> str:
+    """Translate msgspec's type names: 'expected a string, got a whole number'."""
     text = re.sub(r" - at .*$", "", text)
     text = re.sub(
-        r"`([^`]*)`", lambda match: " or ".join(KINDS.get(each, each) for each in match[1].split(" | ")), text
+        r"`([^`]*)`", lambda match: " or ".join(KINDS.get(kind, kind) for kind in match[1].split(" | ")), text
     )
     return text[:1].lower() + text[1:]
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     text = repr(value).replace("'", '"')
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,9 +1,8 @@
-"""Rows of a batch published once, whichever way the batch came about.
+"""Publishing of a plain DataFrame exactly once, for replays and ready-made flows.
 
-The streaming sink has Spark's batch numbers for its publish-once keys. A replay and the batches of a ready-made flow
-are plain DataFrames; here their tasks publish them under a key that is the same when the same rows come again. A
-partition's rows go out in the order they have, and what is published again must be the same number of rows as the
-first time, or it is refused.
+The streaming sink makes its publish-once keys from Spark's batch numbers. A plain DataFrame has none, so the caller
+passes a key that is the same when the same rows are published again. The rows of a partition are published in order. A
+repeated run with another number of rows is refused.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ def ensure_topic(options: dict[str, str]) -> None:
     from pyspark_penstock.client import BrokerClient
     from pyspark_penstock.options import parse
 
-    asked = parse(options)
-    BrokerClient(asked.access).ask("topic.ensure", topic=asked.sink_topic)
+    parsed = parse(options)
+    BrokerClient(parsed.access).ask("topic.ensure", topic=parsed.sink_topic)
 
 
 def publish(frame: DataFrame, options: dict[str, str], producer: str, epoch: int = 0) -> int:
-    """Publish the rows of a frame with the columns of the sink, under this key; how many were new."""
+    """Publish the rows of a frame, which has the columns of the sink, under this key. Return the number of new rows."""
     from pyspark.sql import functions as F
 
     ensure_topic(options)
@@ -34,7 +33,7 @@ def publish(frame: DataFrame, options: dict[str, str], producer: str, epoch: int
 
 
 class PublishTask:
-    """What a task does: Arrow batches in, one row of counts out."""
+    """The function of a task: it publishes Arrow batches and returns one row of counts."""
 
     def __init__(self, options: dict[str, str], producer: str, epoch: int) -> None:
         self.options = options
@@ -50,24 +49,24 @@ class PublishTask:
         from pyspark_penstock.options import parse
         from pyspark_penstock.publishing import Upload
 
-        asked, context = parse(self.options), TaskContext.get()
+        options, context = parse(self.options), TaskContext.get()
         assert context is not None
         once = {"producer": f"{self.producer}/{context.partitionId()}", "epoch": self.epoch}
-        upload = Upload(BrokerClient(asked.access), {"topic": asked.sink_topic, "once": once, "stage": False})
-        rows = 0  # that went by
+        upload = Upload(BrokerClient(options.access), {"topic": options.sink_topic, "once": once, "stage": False})
+        rows = 0
 
-        def counted() -> Iterator[Any]:
+        def count_rows() -> Iterator[Any]:
             nonlocal rows
             for batch in batches:
                 rows += batch.num_rows
                 yield batch
 
-        upload.send(chunks(counted(), asked.rows_per_request))
-        answered = sum(each["rows"] for each in upload.published)
+        upload.send(chunks(count_rows(), options.rows_per_request))
+        answered = sum(request["rows"] for request in upload.published)
         if answered != rows:
             raise ValueError(
-                f"penstock: {answered} rows were published under the name of this part before, and now it has "
-                f"{rows}; what is published again must be the same"
+                f"penstock: this part has {rows} rows, but {answered} rows of it were published before; a repeated "
+                "run must publish the same rows"
             )
-        fresh = sum(each["rows"] for each in upload.published if not each["repeated"])
+        fresh = sum(request["rows"] for request in upload.published if not request["repeated"])
         yield pa.RecordBatch.from_pydict({"published": [fresh], "repeated": [answered - fresh]})

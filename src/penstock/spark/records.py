@@ -1,4 +1,4 @@
-"""A pipeline as typed records: values that were checked, paths that were made absolute."""
+"""The typed records of a pipeline, with checked values and absolute paths."""
 
 from __future__ import annotations
 
@@ -18,52 +18,54 @@ class PipelineTable(msgspec.Struct, kw_only=True):
 
     name: str | None = None  # default: the file's name
     endpoint: str = "127.0.0.1:8815"
-    state: str = "penstock-pipeline"  # checkpoints and logs; relative to the file
+    state: str = "penstock-pipeline"  # folder of checkpoints and logs, relative to the file
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where rows come from: one of the three, or none if the flow reads something else."""
+    """The streaming source of a flow. At most one field is set; none if the flow does not read a stream."""
 
     topics: tuple[str, ...] = ()
-    pattern: str | None = None
-    format: str | None = None
+    pattern: str | None = None  # regular expression of topic names
+    format: str | None = None  # another streaming format of Spark
 
     def __str__(self) -> str:
         return self.pattern or self.format or ", ".join(self.topics)
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    milliseconds: int | None = None  # None: take what is there and end
-    once: bool = False  # in one micro-batch, whatever the limits say
+    """The trigger of a flow."""
+
+    milliseconds: int | None = None  # interval; None: process the available messages and end
+    once: bool = False  # True: in one micro-batch, without limits
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    kind: FlowKind  # its own keys, and what it does
+    kind: FlowKind  # the flow's keys and behaviour
     source: Source
     trigger: Trigger
     checkpoint: str
 
     @property
     def where(self) -> str:
-        """What a user calls the place the rows go to."""
+        """The flow's output, as shown to the user."""
         return str(self.kind.output)
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    folder: str  # of the file: what Python files are relative to
+    folder: str  # the file's folder, which Python files are relative to
     endpoint: str
     state: str
     spark: dict[str, str]
     flows: tuple[Flow, ...]
 
     def consumer(self, flow: Flow) -> str:
-        """The name of the flow's cursor on the broker."""
+        """Return the name of the flow's cursor on the broker."""
         return str(flow.kind.options.get("consumerName", f"{self.name}-{flow.name}"))
 
     def source_options(self, flow: Flow) -> dict[str, str]:
-        """The options of the source: ours, then the user's."""
+        """Return the options of the source. The user's options replace ours."""
         given, source = option_texts(flow.kind.options), flow.source
         if source.format:
             return given
@@ -72,7 +74,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
             options["topicPattern"] = source.pattern
         else:
             options["topic" if len(source.topics) == 1 else "topics"] = ",".join(source.topics)
-        if not any(key.lower().startswith("starting") for key in given):  # else the user says where to begin
+        if not any(key.lower().startswith("starting") for key in given):  # otherwise the user's option sets the start
             options["startingOffsets"] = "earliest"
         if flow.kind.columns:
             options["columns"] = ",".join(flow.kind.columns)
@@ -83,5 +85,5 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def option_texts(given: Mapping[str, Option]) -> dict[str, str]:
-    """Options as Spark takes them."""
+    """Return options as texts, as Spark takes them."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}

@@ -1,7 +1,6 @@
-"""All flows of a pipeline at once, in one session, to their end.
+"""The runner: it runs all flows of a pipeline together, in one session.
 
-A flow that fails does not touch the others; a stop lets every flow end in order, and what was not finished is done
-again by the next run.
+A flow that fails does not affect the others. After a stop, the next run repeats the unfinished batches.
 """
 
 from __future__ import annotations
@@ -20,23 +19,25 @@ from penstock.spark.runs import FailedRun, Progress, Run, Summary
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 
 Show = Callable[[Mapping[str, Progress], float], None]
 
 
 class Outcome(NamedTuple):
+    """The result of a run."""
+
     progress: dict[str, Progress]
-    logs: dict[str, Path]  # of the flows that failed
+    logs: dict[str, Path]  # log files of the failed flows
     stopped: bool
 
     @property
     def failed(self) -> bool:
-        return any(each.failure is not None for each in self.progress.values())
+        return any(flow.failure is not None for flow in self.progress.values())
 
 
 def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: threading.Event, logs: Path) -> Outcome:
-    """Start every flow, watch until the last has ended or `stop` is set."""
+    """Start every flow, and wait until all have ended or `stop` is set."""
     refused = make_topics(pipeline)
     runs: list[Run] = []
     for flow in pipeline.flows:
@@ -45,21 +46,21 @@ def run_flows(session: SparkSession, pipeline: Pipeline, *, show: Show, stop: th
         try:
             failed = flow.name in refused
             runs.append(FailedRun(flow, refused[flow.name]) if failed else flow.kind.run(session, pipeline, flow, stop))
-        except Exception as error:  # noqa: BLE001 - whatever Spark or a user's function raises, the other flows start
+        except Exception as error:  # noqa: BLE001 - the other flows start, whatever Spark or a user's function raises
             runs.append(FailedRun(flow, error))
     try:
         progress = _progress(runs)
-        while any(each.active for each in progress.values()) and not stop.wait(LOOK_SECONDS):
+        while any(flow.active for flow in progress.values()) and not stop.wait(POLL_SECONDS):
             progress = _progress(runs)
             show(progress, time.monotonic())
     finally:
         for run in runs:
-            run.stop()  # also one that has ended
+            run.stop()  # also if the flow has ended
     progress = _progress(runs)
     show(progress, time.monotonic())
     for run in runs:
         run.settle()
-    return Outcome(progress, _logged(progress, logs), stop.is_set())
+    return Outcome(progress, _write_logs(progress, logs), stop.is_set())
 
 
 def _progress(runs: Sequence[Run]) -> dict[str, Progress]:
@@ -67,7 +68,7 @@ def _progress(runs: Sequence[Run]) -> dict[str, Progress]:
 
 
 def make_topics(pipeline: Pipeline) -> dict[str, BaseException]:
-    """Make the topics that are written to before they are read; the flows whose topic cannot be made."""
+    """Create the topics that flows write, before other flows read them. Return the errors by flow."""
     from pyspark_penstock.errors import PenstockError, UnreachableError
 
     refused: dict[str, BaseException] = {}
@@ -78,25 +79,25 @@ def make_topics(pipeline: Pipeline) -> dict[str, BaseException]:
             if options.get("createTopics") == "true":
                 ensure_topic(options)
         except UnreachableError:
-            break  # each flow says so itself, when it has tried for as long as it may
+            break  # each flow retries, and then reports it itself
         except PenstockError as error:
             refused[flow.name] = error
     return refused
 
 
-def _logged(progress: Mapping[str, Progress], logs: Path) -> dict[str, Path]:
-    """The whole stack of each failure, in a file."""
-    found: dict[str, Path] = {}
+def _write_logs(progress: Mapping[str, Progress], logs: Path) -> dict[str, Path]:
+    """Write the stack trace of each failure to a file. Return the files by flow."""
+    files: dict[str, Path] = {}
     for name, ended in progress.items():
         if ended.failure is not None:
             logs.mkdir(parents=True, exist_ok=True)
-            found[name] = logs / f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%S}.log"
-            found[name].write_text(ended.failure.stack, encoding="utf-8")
-    return found
+            files[name] = logs / f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%S}.log"
+            files[name].write_text(ended.failure.stack, encoding="utf-8")
+    return files
 
 
 def summaries(session: SparkSession, pipeline: Pipeline, progress: Mapping[str, Progress]) -> list[Summary]:
-    """What the ready-made flows found, a few rows each."""
+    """Return the summary tables of the ready-made flows."""
     done = [flow for flow in pipeline.flows if progress[flow.name].failure is None and progress[flow.name].rows_in]
-    shown = [flow.kind.summary(session, flow.name) for flow in done]
-    return [summary for summary in shown if summary is not None]
+    tables = [flow.kind.summary(session, flow.name) for flow in done]
+    return [table for table in tables if table is not None]

@@ -1,4 +1,4 @@
-"""A flow that runs: how far it is, how it ended, how it is stopped."""
+"""The run of a flow: its progress, its failure, its stop."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TRIES = 5
-# What Spark fails of by chance when several queries of a session start, and not when one is started again: a Python
+# Errors that Spark raises at random when several queries of a session start, and that a restart solves: a Python
 # process that is not up in ten seconds ("failed to connect back", "... waiting for the Python worker to connect back"),
-# and a collection that changes while it is written out for a task ("Illegal size 5 of collection, expected 6").
+# and a collection that changes while it is serialized for a task ("Illegal size 5 of collection, expected 6").
 BUSY = "to connect back"
-PASSING = (BUSY, "Illegal size")
-TOO_BUSY = "Spark gives a Python process ten seconds to start, and this machine was too busy for that each time"
-SOURCE_SECONDS = 15.0
-COUNTED = "penstock"  # the name under which Spark counts the rows that a flow writes
+TRANSIENT = (BUSY, "Illegal size")
+TOO_BUSY = (
+    f"this machine is too busy: in {TRIES} attempts, no Python process started in the ten seconds that Spark allows"
+)
+SOURCE_SECONDS = 15.0  # maximum wait for the start of a source's process
+OBSERVED = "penstock"  # name of Spark's count of the rows that a flow writes
 SUMMARY_ROWS = 20
 
 
@@ -35,20 +37,20 @@ class Failure(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a flow is."""
+    """The progress of a flow."""
 
     rows_in: int = 0
-    rows_out: int | None = None  # None: they are not counted
-    to_go: int | None = None  # None: not known
+    rows_out: int | None = None  # None: not counted
+    to_go: int | None = None  # rows that are left; None: unknown
     batches: int = 0
     seconds: float = 0.0
     active: bool = True
     failure: Failure | None = None
-    stopped: bool = False  # before it was done
+    stopped: bool = False  # True: stopped before it was done
 
 
 class Summary(NamedTuple):
-    """A small table a flow shows at its end."""
+    """A small table that a flow shows at its end."""
 
     title: str
     columns: Sequence[str]
@@ -60,13 +62,13 @@ class Summary(NamedTuple):
 
 
 class RowCounter(Protocol):
-    """What writes the rows of a flow and counts them itself."""
+    """A writer of a flow that counts its rows itself."""
 
     rows: int
 
 
 class Run:
-    """A flow that was started."""
+    """The run of one flow."""
 
     flow: Flow
 
@@ -74,14 +76,14 @@ class Run:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Called also after the end."""
+        """Stop the flow. Does nothing after its end."""
 
     def settle(self) -> None:
-        """Called once after the end."""
+        """Finish the flow. Called once, after its end."""
 
 
 class FailedRun(Run):
-    """A flow that did not start."""
+    """The run of a flow that did not start."""
 
     def __init__(self, flow: Flow, error: BaseException) -> None:
         self.flow = flow
@@ -96,15 +98,15 @@ def read_stream(session: SparkSession, pipeline: Pipeline, flow: Flow) -> DataFr
     return reader.options(**pipeline.source_options(flow)).load()
 
 
-def counted(frame: DataFrame) -> DataFrame:
-    """The same rows; Spark's reports say how many."""
+def count_rows(frame: DataFrame) -> DataFrame:
+    """Return the frame with a count of its rows in Spark's progress reports."""
     from pyspark.sql import functions as F
 
-    return frame.observe(COUNTED, F.count(F.lit(1)).alias("rows"))
+    return frame.observe(OBSERVED, F.count(F.lit(1)).alias("rows"))
 
 
 class StreamRun(Run):
-    """A streaming query, started again after what passes."""
+    """A streaming query, restarted after transient errors."""
 
     def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow) -> None:
         self.flow = flow
@@ -113,20 +115,20 @@ class StreamRun(Run):
         self._begun = time.monotonic()
         self._tries = TRIES
         self.query, self._counter = self._start()
-        self._seen: int = -1  # the last batch that was counted
+        self._seen: int = -1  # the last counted batch
         self._progress = Progress()
-        self._end: dict[str, int] = {}  # offsets that are done
+        self._end: dict[str, int] = {}  # end offsets of the last batch
         self._stopped = False
-        self._cut_short = False  # stopped while there was something to do
+        self._cut_short = False  # True: stopped before it was done
 
     def _start(self) -> tuple[StreamingQuery, RowCounter | None]:
-        """The query, running, and what counts its rows if Spark does not."""
+        """Start the query. Return it, and its row counter if Spark does not count the rows."""
         while True:
             try:
                 return self._start_once()
             except Exception as error:
                 self._tries -= 1
-                if self._tries <= 0 or not _passes(error):
+                if self._tries <= 0 or not _is_transient(error):
                     raise
 
     def _start_once(self) -> tuple[StreamingQuery, RowCounter | None]:
@@ -141,10 +143,10 @@ class StreamRun(Run):
         return writer.start(), counter
 
     def progress(self) -> Progress:
-        """The numbers now. Asked often enough: Spark keeps its last hundred reports."""
+        """Return the progress. Must be called often, because Spark keeps only its last hundred reports."""
         if not self._progress.active:
             return self._progress
-        active = self.query.isActive  # before the reports: a query that ends in between has its last one counted
+        active = self.query.isActive  # read before the reports, so that the last report is counted
         for report in self.query.recentProgress:
             self._count(report)
         stopped = self._cut_short and not active
@@ -152,17 +154,17 @@ class StreamRun(Run):
         if self._counter is not None and self._counter.rows:
             now = now._replace(rows_out=self._counter.rows)
         error = self.query.exception() if not active and not self._stopped else None
-        if error is not None and self._started_again(error):
+        if error is not None and self._restart(error):
             now = now._replace(active=True)
         elif error is not None:
             now = now._replace(failure=failure_of(error))
         self._progress = now
         return now
 
-    def _started_again(self, error: BaseException) -> bool:
-        """Whether it failed of what passes, and runs again; the checkpoint has what is done."""
+    def _restart(self, error: BaseException) -> bool:
+        """Restart the query from its checkpoint after a transient error. Return whether it runs again."""
         self._tries -= 1
-        if self._tries <= 0 or not _passes(error):
+        if self._tries <= 0 or not _is_transient(error):
             return False
         rows = self._counter.rows if self._counter is not None else 0
         self.query, self._counter = self._start()
@@ -171,7 +173,7 @@ class StreamRun(Run):
         return True
 
     def await_source(self, stop: threading.Event) -> None:
-        """Until the source's process is up, for a while: many that start at once get in each other's way."""
+        """Wait until the source's process is up, because processes that start together slow each other down."""
         until = time.monotonic() + SOURCE_SECONDS
         while self.query.isActive and self.query.status["message"].startswith("Initializing"):
             if time.monotonic() > until or stop.wait(0.05):
@@ -179,20 +181,20 @@ class StreamRun(Run):
         self._progress = self._progress._replace(to_go=self._lag())
 
     def _lag(self) -> int | None:
-        """What the broker says is left: Spark itself says so only after the first batch, which may take a while."""
+        """Return the lag by the broker, because Spark reports it only after the first batch. None: unknown."""
         if self.flow.source.format:
             return None
-        with suppress(Exception):  # a number to show, no more
-            cursors = self._asked("cursor.list")["cursors"]
-            return sum(each["lag"] for each in cursors) if cursors else None
+        with suppress(Exception):  # the number is only displayed
+            cursors = self._ask("cursor.list")["cursors"]
+            return sum(cursor["lag"] for cursor in cursors) if cursors else None
         return None
 
-    def _asked(self, action: str, **body: Any) -> dict[str, Any]:
+    def _ask(self, action: str, **body: Any) -> dict[str, Any]:
         from pyspark_penstock.client import BrokerClient
         from pyspark_penstock.options import parse
 
         options = parse(self._pipeline.source_options(self.flow))
-        many = {"many": options.many} if body else {}  # a question by name finds both kinds
+        many = {"many": options.many} if body else {}  # a list by name has both kinds of cursors
         return BrokerClient(options.access).ask(action, name=options.consumer, **many, **body)
 
     def _count(self, report: Mapping[str, Any]) -> None:
@@ -201,13 +203,13 @@ class StreamRun(Run):
         if tails:
             self._progress = self._progress._replace(to_go=sum(max(0, tails[t] - ends.get(t, 0)) for t in tails))
         if report["batchId"] <= self._seen or "addBatch" not in report["durationMs"]:
-            return  # counted before, or only a sign of life
+            return  # counted before, or a report without a batch
         self._seen = report["batchId"]
         self._end = ends
         before, rows_out = self._progress, self._progress.rows_out
-        observed = report["observedMetrics"].get(COUNTED)
+        observed = report["observedMetrics"].get(OBSERVED)
         if observed is not None:
-            fields = observed.asDict()  # over Spark Connect a row comes as its values beside its schema
+            fields = observed.asDict()  # Spark Connect returns the values and the schema of a row
             rows_out = (rows_out or 0) + int(fields["rows"] if "rows" in fields else fields["values"][0])
         self._progress = before._replace(
             rows_in=before.rows_in + sum(source["numInputRows"] or 0 for source in sources),
@@ -217,31 +219,31 @@ class StreamRun(Run):
 
     def stop(self) -> None:
         self._stopped = True
-        with suppress(Exception):  # it may end by itself in this moment
+        with suppress(Exception):  # the query may end at this moment
             self._cut_short = self._progress.active and self.query.isActive
             self.query.stop()
 
     def settle(self) -> None:
-        """Move the cursor over the last batch: Spark commits a batch only when the next one is planned."""
+        """Advance the cursor past the last batch, because Spark commits a batch only when it plans the next one."""
         if self.flow.source.format or not self._end or self._progress.failure is not None:
             return
-        with suppress(Exception):  # the next run moves it; the truth is in the checkpoint
-            self._asked("cursor.advance", offsets=self._end)
+        with suppress(Exception):  # otherwise the next run advances it, from the checkpoint
+            self._ask("cursor.advance", offsets=self._end)
 
 
-def _passes(error: BaseException) -> bool:
-    return any(words in str(error) for words in PASSING)
+def _is_transient(error: BaseException) -> bool:
+    return any(text in str(error) for text in TRANSIENT)
 
 
 def _offsets(sources: list[Any], name: str) -> dict[str, int]:
-    """Offsets by topic, out of the JSON of a report; another source's offsets look like anything and are left out."""
-    found: dict[str, int] = {}
+    """Return offsets by topic from the JSON of a report. The offsets of other sources have any form and are skipped."""
+    by_topic: dict[str, int] = {}
     for source in sources:
         with suppress(ValueError, TypeError):
             offsets = json.loads(source[name])
             if isinstance(offsets, dict):
-                found |= {key: value for key, value in offsets.items() if "/" in key and isinstance(value, int)}
-    return found
+                by_topic |= {key: value for key, value in offsets.items() if "/" in key and isinstance(value, int)}
+    return by_topic
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -250,7 +252,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _frames_of_java(error: BaseException | None) -> Iterator[str]:
-    """The frames Spark's errors bring along and do not print, of each cause."""
+    """Yield the Java stack trace of each cause, which Spark's errors have but do not print."""
     while error is not None:
         frames = getattr(error, "_stackTrace", None)
         if frames:

@@ -1,7 +1,7 @@
-"""A Spark session that keeps quiet.
+"""The Spark session of a pipeline.
 
-What Spark prints goes to a log file unless the user asked for it, a Ctrl-C of the terminal does not reach Spark's
-processes (we stop the flows, they do not die under them), and what a user sets wins over our defaults.
+Spark's output goes to a log file, unless the user wants it on the terminal. A Ctrl-C of the terminal does not reach
+Spark's processes, because we stop the flows ourselves. The user's configuration replaces our defaults.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from penstock.spark.sentences import sentence_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MISSING = "pipelines run on Spark, which is not installed: pip install 'penstock[spark]'"
+MISSING = "pipelines run on Spark, which is not installed: pip install 'penstock-broker[spark]'"
 LOCAL = "local[*]"
 CONNECT_PORT = 15002
 CONNECT_SECONDS = 5.0
 
 DEFAULTS = {
-    "spark.sql.session.timeZone": "UTC",  # days and minutes are the same on every machine
+    "spark.sql.session.timeZone": "UTC",  # dates and minutes are the same on every machine
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -41,12 +41,12 @@ LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),  # state of every flow is kept in so many parts
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),  # the state of each flow has this many partitions
 }
 
 
 class SparkAddress(NamedTuple):
-    """Where Spark runs: its own process here, a cluster, or a Connect server."""
+    """The address of Spark: a process on this machine, a cluster, or a Connect server."""
 
     master: str | None = None
     remote: str | None = None
@@ -63,7 +63,7 @@ HERE = SparkAddress()
 
 
 def require_spark() -> None:
-    """FailedPreconditionError if the packages are not there."""
+    """Raise FailedPreconditionError if pyspark or pyarrow is missing."""
     try:
         import pyarrow  # noqa: F401
         import pyspark  # noqa: F401
@@ -72,25 +72,25 @@ def require_spark() -> None:
 
 
 def open_session(
-    name: str, confs: Mapping[str, str], place: SparkAddress = HERE, *, log: Path | None = None
+    name: str, confs: Mapping[str, str], address: SparkAddress = HERE, *, log: Path | None = None
 ) -> SparkSession:
-    """A session; `log` takes what Spark prints, without one it is printed."""
+    """Open a session. Spark's output goes to `log`, or to the terminal if it is None."""
     require_spark()
-    # Python's side of Spark: warnings about its own libraries, and failures logged that a sentence says already.
+    # Spark's Python code warns about its own libraries, and logs failures that we report in a sentence.
     warnings.filterwarnings("ignore", module=r"pyspark\..*")
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support")
     if log is not None:
-        for each in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
-            logging.getLogger(each).setLevel(logging.CRITICAL + 1)
-    if place.remote is not None:
-        return _remote_session(place.remote, confs)
+        for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+            logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    if address.remote is not None:
+        return _remote_session(address.remote, confs)
     use_java(os.environ)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark import SparkConf
 
-    conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(place.master or LOCAL)
-    defaults = DEFAULTS | (LOCAL_DEFAULTS if place.local else {})
-    if log is not None:  # Spark makes a warehouse folder wherever it is started; ours stays with the logs
+    conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(address.master or LOCAL)
+    defaults = DEFAULTS | (LOCAL_DEFAULTS if address.local else {})
+    if log is not None:  # keeps Spark's warehouse folder out of the current folder
         defaults |= {"spark.sql.warehouse.dir": str(log.parent / "warehouse")}
     for key, value in {**defaults, **confs}.items():
         conf.set(key, value)
@@ -115,18 +115,18 @@ def _classic_session(conf: Any, log: Path | None) -> SparkSession:
         SparkContext._jvm = SparkContext._gateway.jvm
         return SparkSession(SparkContext(conf=conf))
     except Exception as error:
-        where = f"; what it said is in {log}" if log is not None else ""
+        where = f"; its output is in {log}" if log is not None else ""
         raise UnavailableError(f"Spark did not start: {sentence_of(error)}{where}") from error
 
 
 def _remote_session(url: str, confs: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    place = urlsplit(url)
-    if place.scheme != "sc" or not place.hostname:
+    server = urlsplit(url)
+    if server.scheme != "sc" or not server.hostname:
         raise InvalidArgumentError(f"--remote takes sc://HOST:PORT, not {url}")
-    try:  # Spark's own client would try for many minutes where nothing listens
-        socket.create_connection((place.hostname, place.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    try:  # Spark's own client would retry for many minutes
+        socket.create_connection((server.hostname, server.port or CONNECT_PORT), CONNECT_SECONDS).close()
     except OSError as error:
         raise UnavailableError(f"no Spark Connect server answers at {url}: {error.strerror or error}") from error
     try:
@@ -136,6 +136,6 @@ def _remote_session(url: str, confs: Mapping[str, str]) -> SparkSession:
     except Exception as error:
         raise UnavailableError(f"no Spark Connect server answers at {url}: {sentence_of(error)}") from error
     for key, value in confs.items():
-        with suppress(Exception):  # a server's fixed confs are its operator's; the rest is taken
+        with suppress(Exception):  # a server refuses to change its static configuration
             session.conf.set(key, value)
     return session

@@ -1,4 +1,4 @@
-"""The test kit: a server in memory for tests, whose time is an argument.
+"""The test kit: a server in memory for tests, with a clock that the tests move.
 
     from penstock.testing import server
 
@@ -8,8 +8,8 @@
         ...
         project.clock.advance(600)
 
-With pytest the same comes as fixtures (docs/testing.md). A name is loaded when it is first used: a suite that uses none
-of this does not wait for it.
+For pytest there are fixtures (docs/testing.md). Each name is loaded on first use, so that the plugin costs nothing
+where it is not used.
 """
 
 from __future__ import annotations

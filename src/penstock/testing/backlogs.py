@@ -1,4 +1,4 @@
-"""Waiting until subscriptions are done with their messages, and what is left where they are not."""
+"""The wait until subscriptions are done with their messages, and the report of what is left."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from datetime import datetime
 from typing import Any
 
 from penstock.admin.client import Client, path_of
-from penstock.testing.messages import LISTED_MAX, message_of, shown
+from penstock.names import PROTOCOLS
+from penstock.testing.messages import LISTED_MAX, message_of, show
 from penstock.wording import counted
 
-WAIT_SECONDS_MAX = 60.0  # of one call
+WAIT_SECONDS_MAX = 60.0  # maximum wait of one call
 
 
 def wait_until_settled(admin: Client, names: Callable[[], Iterable[str]], seconds: float) -> dict[str, Any]:
-    """What is left of each subscription after so many real seconds; empty as soon as nothing is.
+    """Wait at most `seconds` of real time. Return the backlogs that are left by subscription; empty: all are settled.
 
-    One that is settled may get messages from another: all of them have to be settled in one look without waiting.
+    A settled subscription may get messages from another one, so all must be settled in one round without waiting.
     """
     ends_at = time.monotonic() + seconds
     while True:
-        left = {name: found for name in names() if (found := _backlog(admin, name, 0))}
+        left = {name: backlog for name in names() if (backlog := _backlog(admin, name, 0))}
         wait = ends_at - time.monotonic()
         if not left or wait <= 0:
             return left
@@ -29,64 +30,54 @@ def wait_until_settled(admin: Client, names: Callable[[], Iterable[str]], second
 
 
 def _backlog(admin: Client, name: str, wait_seconds: float) -> dict[str, Any] | None:
-    """None if nothing is left of it."""
+    """Return the backlog of a subscription, or None if it is settled."""
     query = {"max": LISTED_MAX, "wait_seconds": round(wait_seconds, 3), "body_bytes": 200}
-    found: dict[str, Any] = admin.get(path_of("subscriptions", name, "backlog"), **query)
-    return found if found["messages"] or not found["complete"] else None
+    backlog: dict[str, Any] = admin.get(path_of("subscriptions", name, "backlog"), **query)
+    return backlog if backlog["messages"] or not backlog["complete"] else None
 
 
 def report(left: dict[str, Any], clock: dict[str, Any], seconds: float) -> str:
-    """What is left, for people."""
+    """Return the message of the AssertionError."""
     now = datetime.fromisoformat(clock["now"])
-    lines = [f"Not settled after {seconds:g} seconds; the time of the project is {_clock(now)}{_moves(clock)}:"]
+    lines = [f"Not settled after {seconds:g} seconds; the time of the project is {_format(now)}{_clock_state(clock)}:"]
     for name, backlog in left.items():
         lines.append(f"  {name.rpartition('/')[2]}")
-        lines += [f"    {_line(each, now)}" for each in backlog["messages"]]
+        lines += [f"    {_describe(entry, now)}" for entry in backlog["messages"]]
         lines += [] if backlog["complete"] else ["    and more"]
     return "\n".join(lines)
 
 
-def _moves(clock: dict[str, Any]) -> str:
-    """Why it stands, if it does."""
+def _clock_state(clock: dict[str, Any]) -> str:
+    """Return why the time of the project stands still, or an empty text."""
     if clock["mode"] == "automatic":
-        nobody = "stands because no client waits or asks for a message; move it by clock.advance"
-        return f", is automatic, and {nobody if clock['next_due'] is None else 'stands while somebody is busy'}"
-    return ", and stands" if clock["mode"] == "frozen" else ""
+        idle = "because no client waits or asks for a message; move it with clock.advance"
+        return f", is automatic, and stands still {idle if clock['next_due'] is None else 'while a client is busy'}"
+    return ", and stands still" if clock["mode"] == "frozen" else ""
 
 
-def _line(each: dict[str, Any], now: datetime) -> str:
-    message = message_of(each["message"])
-    until = datetime.fromisoformat(each["until"]) if each["until"] else None
-    attempts = f"delivered {counted(each['attempts'], 'time')}"
-    said = {
+def _describe(entry: dict[str, Any], now: datetime) -> str:
+    message = message_of(entry["message"])
+    until = datetime.fromisoformat(entry["until"]) if entry["until"] else None
+    attempts = f"delivered {counted(entry['attempts'], 'time')}"
+    state = {
         "unread": "was never delivered",
         "held": "waits for an earlier message of its ordering key",
-        "waiting": f"{attempts}, {_waits(until, now)}",
-        "leased": f"with a consumer{_through(each)}{_until(until)}, {attempts}",
-    }[each["stage"]]
-    if _is_delayed(each, now):
-        said = f"is not visible before {_clock(datetime.fromisoformat(each['message']['visible_at']))}"
-    return f"{message.offset}: {shown(message.data)} {said}"
+        "waiting": f"{attempts}, {'is ready' if until is None or until <= now else f'waits until {_format(until)}'}",
+        "leased": f"is leased{_by(entry)}{f' until {_format(until)}' if until else ''}, {attempts}",
+    }[entry["stage"]]
+    if _is_delayed(entry, now):
+        state = f"is not visible before {_format(datetime.fromisoformat(entry['message']['visible_at']))}"
+    return f"{message.offset}: {show(message.data)} {state}"
 
 
-def _is_delayed(each: dict[str, Any], now: datetime) -> bool:
-    visible_at = each["message"]["visible_at"]
-    return each["stage"] == "unread" and visible_at is not None and datetime.fromisoformat(visible_at) > now
+def _is_delayed(entry: dict[str, Any], now: datetime) -> bool:
+    visible_at = entry["message"]["visible_at"]
+    return entry["stage"] == "unread" and visible_at is not None and datetime.fromisoformat(visible_at) > now
 
 
-def _waits(until: datetime | None, now: datetime) -> str:
-    if until is None or until <= now:
-        return "waits for somebody to take it"
-    return f"waits until {_clock(until)}"
+def _by(entry: dict[str, Any]) -> str:
+    return f" by a consumer ({PROTOCOLS.get(entry['door'], entry['door'])})" if entry["door"] else " by a consumer"
 
 
-def _through(each: dict[str, Any]) -> str:
-    return f" of the {each['door']} door" if each["door"] else ""
-
-
-def _until(until: datetime | None) -> str:
-    return f" until {_clock(until)}" if until else ""
-
-
-def _clock(at: datetime) -> str:
+def _format(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"

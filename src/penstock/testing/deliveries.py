@@ -1,6 +1,6 @@
-"""What happened to messages on a subscription: deliveries and acks, from the stories that the server keeps of them.
+"""The deliveries and acks of messages, from the stories that the server keeps.
 
-A story whose beginning the server has forgotten answers nothing: an UnavailableError says so.
+If the server no longer has the start of a story, UnavailableError is raised.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ _ENDS = {"acked", "returned", "lapsed", "dead-letter", "expired", "retention", "
 
 
 class Delivery(NamedTuple):
-    """A message given to a consumer. `outcome`: how that ended, "open" if it did not yet.
+    """One delivery of a message to a consumer.
 
-    acked; returned (by the consumer); lapsed (its deadline came); dead-letter, expired, retention (given up meanwhile);
-    skipped, sought (the subscription was purged, or set to another place).
+    `outcome` is "open" until the delivery ends. Then it is "acked", "returned" (by the consumer), "lapsed" (the
+    deadline passed), "dead-letter", "expired" or "retention" (the message was given up), "skipped" (a purge) or
+    "sought" (a seek).
     """
 
     at: datetime
-    door: str | None
+    door: str | None  # pubsub, azure, text or http; None: unknown
     outcome: str = "open"
     ended_at: datetime | None = None
 
 
 class History(NamedTuple):
-    """Of one message on one subscription."""
+    """The history of one message on one subscription."""
 
     offset: int
     deliveries: Sequence[Delivery]
@@ -42,46 +43,46 @@ class History(NamedTuple):
 
 
 def history_of(admin: Client, topic: str, subscription: str, number: int) -> History:
-    """Of the message with an id."""
+    """Return the history of the message with the id `number`."""
     page = admin.get(path_of("topics", topic, "stories"), max=1)
     first_id = int(page["stories"][0]["id"]) if page["stories"] else number + 1
     if number >= first_id:
-        for found in histories(admin, topic, subscription, number - first_id, 1):
-            return found
+        for history in histories(admin, topic, subscription, number - first_id, 1):
+            return history
     raise AssertionError(f"No message with the id {number} was published to {topic.rpartition('/')[2]}")
 
 
 def histories(admin: Client, topic: str, subscription: str, first: int = 0, most: int = 0) -> Iterator[History]:
-    """Of the messages from an offset on; `most`: so many, 0: all of them."""
-    place, complete, left = first, False, most
+    """Yield the histories of at most `most` messages from an offset on. 0: all messages."""
+    offset, complete, left = first, False, most
     while not complete and (left or not most):
-        page = admin.get(path_of("topics", topic, "stories"), **{"from": place, "max": min(left, PAGE) or PAGE})
+        page = admin.get(path_of("topics", topic, "stories"), **{"from": offset, "max": min(left, PAGE) or PAGE})
         for story in page["stories"]:
             yield _history(topic, subscription, story)
-        place, complete, left = page["next_offset"], page["complete"], left - len(page["stories"])
+        offset, complete, left = page["next_offset"], page["complete"], left - len(page["stories"])
 
 
 def _history(topic: str, subscription: str, story: Mapping[str, Any]) -> History:
     if not story["complete"]:
         where = f"message {story['offset']} of {topic.rpartition('/')[2]}"
-        raise UnavailableError(f"The server has forgotten the beginning of what happened to {where}: nobody can tell")
-    events = [each for each in story["events"] if each["subscription"] == subscription]
-    acks = [_instant(each["at"]) for each in events if each["kind"] == "acked"]
-    sentences = [f"{stamp(each['at'])} {each['sentence']}" for each in events]
+        raise UnavailableError(f"The server no longer knows the whole history of {where}")
+    events = [event for event in story["events"] if event["subscription"] == subscription]
+    acks = [_instant(event["at"]) for event in events if event["kind"] == "acked"]
+    sentences = [f"{stamp(event['at'])} {event['sentence']}" for event in events]
     return History(story["offset"], _deliveries(events), acks, sentences)
 
 
 def _deliveries(events: Sequence[Mapping[str, Any]]) -> list[Delivery]:
-    found: list[Delivery] = []
+    deliveries: list[Delivery] = []
     for event in events:
         kind, at = event["kind"], _instant(event["at"])
         if kind == "delivered":
-            found.append(Delivery(at, event["door"]))
+            deliveries.append(Delivery(at, event["door"]))
         elif kind == "unseen":
-            found.pop()  # it went back before a program had it
-        elif kind in _ENDS and found and found[-1].outcome in ("open", "lapsed"):  # a late ack may still count
-            found[-1] = found[-1]._replace(outcome=kind, ended_at=at)
-    return found
+            deliveries.pop()  # it was returned before a program saw it
+        elif kind in _ENDS and deliveries and deliveries[-1].outcome in ("open", "lapsed"):  # a late ack may count
+            deliveries[-1] = deliveries[-1]._replace(outcome=kind, ended_at=at)
+    return deliveries
 
 
 def _instant(text: str) -> datetime:

@@ -1,4 +1,4 @@
-"""Messages as tests speak of them: by data, attributes and ordering key, or by the id that a client was given."""
+"""The messages of a topic, found by data, attributes and ordering key, or by id."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from penstock.wording import counted
 __tracebackhide__ = True  # a failing test shows its own line, not this module
 
 PAGE = 1000
-LISTED_MAX = 20  # messages that a failing assertion lists
-SHOWN_MAX = 60  # characters of data that it shows
+LISTED_MAX = 20  # maximum messages in a failing assertion
+SHOWN_MAX = 60  # maximum characters of data in it
 
 
 class Message(NamedTuple):
-    """As it was published."""
+    """A message as it was published."""
 
     id: str
     offset: int
@@ -32,45 +32,46 @@ class Message(NamedTuple):
 
     @property
     def text(self) -> str:
+        """The data as text. Raises UnicodeDecodeError if it is not UTF-8."""
         return self.data.decode()
 
     def __str__(self) -> str:
-        return f"{self.offset}: {shown(self.data)}{_rest(self.attributes, self.ordering_key)}"
+        return f"{self.offset}: {show(self.data)}{_rest(self.attributes, self.ordering_key)}"
 
 
 class Wanted(NamedTuple):
-    """What a message has to be like; what is not given may be anything. Attributes that are not named may be there."""
+    """The expected data, attributes and ordering key. None matches anything. Other attributes are allowed."""
 
     data: bytes | str | None = None
     attributes: Mapping[str, str] | None = None
     ordering_key: str | None = None
 
     def differences(self, message: Message) -> list[str]:
-        """In what a message is another one; empty if it is what was wanted."""
-        found = []
+        """Return the differences of a message. Empty: it matches."""
+        differences = []
         if self.data is not None and _bytes(self.data) != message.data:
-            found.append("other data")
+            differences.append("other data")
         if self.ordering_key not in (None, message.ordering_key):
-            found.append(f"ordering key {message.ordering_key!r}" if message.ordering_key else "no ordering key")
+            differences.append(f"ordering key {message.ordering_key!r}" if message.ordering_key else "no ordering key")
         for name, value in (self.attributes or {}).items():
             if name not in message.attributes:
-                found.append(f"no attribute {name}")
+                differences.append(f"no attribute {name}")
             elif message.attributes[name] != value:
-                found.append(f"{name} is {message.attributes[name]!r}")
-        return found
+                differences.append(f"{name} is {message.attributes[name]!r}")
+        return differences
 
     def __str__(self) -> str:
-        said = [f"data {shown(_bytes(self.data))}"] if self.data is not None else []
-        said += [f"attributes {dict(self.attributes)}"] if self.attributes else []
-        said += [f"ordering key {self.ordering_key!r}"] if self.ordering_key is not None else []
-        return f" with {' and '.join(said)}" if said else ""
+        parts = [f"data {show(_bytes(self.data))}"] if self.data is not None else []
+        parts += [f"attributes {dict(self.attributes)}"] if self.attributes else []
+        parts += [f"ordering key {self.ordering_key!r}"] if self.ordering_key is not None else []
+        return f" with {' and '.join(parts)}" if parts else ""
 
 
 class Log(NamedTuple):
-    """The messages of a topic that are kept; `first` is the first offset of them."""
+    """The stored messages of a topic."""
 
     messages: Sequence[Message]
-    first: int
+    first: int  # offset of the first one
 
 
 def read_log(admin: Client, topic: str) -> Log:
@@ -78,11 +79,11 @@ def read_log(admin: Client, topic: str) -> Log:
 
 
 def _messages(admin: Client, topic: str) -> Iterator[Message]:
-    place, complete = 0, False
+    offset, complete = 0, False
     while not complete:
-        page = admin.get(path_of("topics", topic, "messages"), **{"from": place, "max": PAGE})
+        page = admin.get(path_of("topics", topic, "messages"), **{"from": offset, "max": PAGE})
         yield from map(message_of, page["messages"])
-        place, complete = page["next_offset"], page["complete"]
+        offset, complete = page["next_offset"], page["complete"]
 
 
 def message_of(record: dict[str, Any]) -> Message:
@@ -92,54 +93,53 @@ def message_of(record: dict[str, Any]) -> Message:
 
 
 def check_published(name: str, log: Log, wanted: Wanted, times: int | None) -> list[Message]:
-    """Those that are as wanted: one at least, or so many as `times` says."""
-    found = [each for each in log.messages if not wanted.differences(each)]
-    if len(found) >= 1 if times is None else len(found) == times and not log.first:
-        return found
-    if log.first and (times is None or len(found) <= times):
+    """Return the matching messages. Raise AssertionError unless there is one, or exactly `times` if it is set."""
+    matching = [message for message in log.messages if not wanted.differences(message)]
+    if len(matching) >= 1 if times is None else len(matching) == times and not log.first:
+        return matching
+    if log.first and (times is None or len(matching) <= times):
         first = "message" if log.first == 1 else f"{log.first:,} messages"
-        raise UnavailableError(f"{name} does not keep its first {first} any more: nobody can tell")
+        raise UnavailableError(f"{name} no longer has its first {first}, so this cannot be checked")
     if times is None:
-        said = f"No message{wanted} was published to {name}"
+        summary = f"No message{wanted} was published to {name}"
     else:
-        was = "was" if len(found) == 1 else "were"
-        said = f"To {name}, {counted(len(found), 'message')}{wanted} {was} published, not {times}"
-    raise AssertionError(f"{said}. {listed(log.messages, wanted)}")
+        was = "was" if len(matching) == 1 else "were"
+        summary = f"{counted(len(matching), 'message')}{wanted} {was} published to {name}, not {times}"
+    raise AssertionError(f"{summary}. {list_messages(log.messages, wanted)}")
 
 
-def listed(messages: Sequence[Message], wanted: Wanted) -> str:
-    """What there is instead, the most similar first where there is too much."""
+def list_messages(messages: Sequence[Message], wanted: Wanted) -> str:
+    """Return a list of the messages. If there are too many, it has the most similar ones."""
     if not messages:
-        return "Nothing was."
-    lines = [(wanted.differences(each), each) for each in messages]
+        return "The topic has no messages."
+    lines = [(wanted.differences(message), message) for message in messages]
     if len(lines) > LISTED_MAX:
         lines = sorted(lines, key=lambda line: len(line[0]))[:LISTED_MAX]
-    told = [f"  {each}" + (f"  ({', '.join(differences)})" if differences else "") for differences, each in lines]
-    more = len(messages) - len(told)
-    return "\n".join(["There are:", *told, *([f"  and {more} more"] if more else [])])
+    texts = [f"  {message}" + (f"  ({', '.join(unlike)})" if unlike else "") for unlike, message in lines]
+    more = len(messages) - len(texts)
+    return "\n".join(["The messages are:", *texts, *([f"  and {more} more"] if more else [])])
 
 
 def id_of(message: object) -> int:
-    """The number of a message that is given as a client has it: an id, or an object that has one."""
+    """Return the number of a message, from its id or from a message object of a client."""
     received = getattr(message, "message", message)  # Google's ReceivedMessage
-    given = getattr(received, "message_id", None) or getattr(received, "id", received)
-    text = str(given)
+    text = str(getattr(received, "message_id", None) or getattr(received, "id", received))
     if re.fullmatch(r"[0-9]{1,20}", text, re.ASCII):
         return int(text)
-    if re.fullmatch(r"[0-9a-f]{32}", text):  # of the text protocol
+    if re.fullmatch(r"[0-9a-f]{32}", text):  # id of the text protocol
         return int(text, 16)
     number = parse_message_uuid(text)
     if number is None:
-        raise AssertionError(f"{text!r} is not the id of a message; give one, or what a client received")
+        raise AssertionError(f"{text!r} is not a message id; pass an id, or a message that a client received")
     return number
 
 
 def stamp(at: str) -> str:
-    """An instant of the admin API, for people; with the day, because tests let days pass."""
+    """Format a time of the admin API, with the date, because tests move time by days."""
     return datetime.fromisoformat(at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
-def shown(data: bytes) -> str:
+def show(data: bytes) -> str:
     try:
         text = repr(data.decode())
     except UnicodeDecodeError:
@@ -148,8 +148,8 @@ def shown(data: bytes) -> str:
 
 
 def _rest(attributes: Mapping[str, str], ordering_key: str) -> str:
-    said = "".join(f" {name}={value!r}" for name, value in attributes.items())
-    return f"{said} key={ordering_key!r}" if ordering_key else said
+    text = "".join(f" {name}={value!r}" for name, value in attributes.items())
+    return f"{text} key={ordering_key!r}" if ordering_key else text
 
 
 def _bytes(data: bytes | str) -> bytes:

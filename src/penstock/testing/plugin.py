@@ -1,7 +1,7 @@
-"""The pytest plugin: a server for the session, and for each test a project of its own, with clients and a clock.
+"""The pytest plugin: a server for the session, and a project with clients and a clock for each test.
 
-Everything is a fixture that a test asks for: a suite that asks for none pays for this module and nothing else, and no
-environment variable is set unless `penstock_environment` is asked for.
+Everything is a fixture. A suite that uses none only imports this module. Only `penstock_environment` sets environment
+variables.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from penstock.testing.servers import Server
     from penstock.text import Client as TextClient
 
-MARKER = "penstock(seed=None): what the project of a test has in it from the beginning, as a seed file"
-STORIES_MAX = 5  # projects of a test whose stories it shows
-SERVER = pytest.StashKey["Server"]()  # of the session
-PROJECT = pytest.StashKey["Project"]()  # of a test, until its last fixture is done
-OTHERS = pytest.StashKey["set[Project]"]()  # that were there before a test
-STORY = pytest.StashKey[str]()  # of a test whose fixtures failed at its end
+MARKER = "penstock(seed=FILE): create the topics, queues and messages of a seed file in the project of the test"
+STORIES_MAX = 5  # maximum projects whose stories a failing test shows
+SERVER = pytest.StashKey["Server"]()  # the server of the session
+PROJECT = pytest.StashKey["Project"]()  # the project of a test, until its last fixture ends
+OTHERS = pytest.StashKey["set[Project]"]()  # projects that existed before the test
+STORY = pytest.StashKey[str]()  # the story of a test whose fixtures failed at its end
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def penstock(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Server:
-    """A server in memory on free ports; the workers of pytest-xdist share one."""
+    """A server in memory on free ports. The workers of pytest-xdist share one server."""
     from penstock.testing.servers import Server, server
 
     running = ExitStack()
@@ -44,23 +44,23 @@ def penstock(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
         started = running.enter_context(closing(Server(_share(tmp_path_factory.getbasetemp().parent))))
     else:
         started = running.enter_context(server())
-    request.config.add_cleanup(running.close)  # later than the last fixture: its failure has a story to tell
+    request.config.add_cleanup(running.close)  # after the last fixture, so that its failure has a story
     request.config.stash[SERVER] = started
     return started
 
 
 def _share(folder: Path) -> dict[str, Any]:
-    """The server of all workers: whoever comes first starts it, and it ends after the process that started them."""
+    """Start the server of all workers, or return the running one. It ends after the workers' parent process."""
     from penstock.testing.servers import start
 
     with _locked(folder / "penstock.lock"):
-        for known in folder.glob("penstock-*/ready.json"):
-            ready: dict[str, Any] = json.loads(known.read_bytes())
+        for ready_file in folder.glob("penstock-*/ready.json"):
+            ready: dict[str, Any] = json.loads(ready_file.read_bytes())
             return ready
         own = folder / f"penstock-{os.getpid()}"
         own.mkdir()
         process, ready = start(own, os.getppid(), {})
-        process.returncode = 0  # nobody waits for it here, and Python is not to warn of that
+        process.returncode = 0  # avoids Python's warning about a process that is not waited for
         return ready
 
 
@@ -75,7 +75,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def penstock_project(penstock: Server, request: pytest.FixtureRequest) -> Iterator[Project]:
-    """A project that nobody else uses; it is removed after the test."""
+    """A project of this test only. It is deleted after the test."""
     project = request.node.stash[PROJECT] = penstock.project()
     marker = request.node.get_closest_marker("penstock")
     try:
@@ -88,19 +88,19 @@ def penstock_project(penstock: Server, request: pytest.FixtureRequest) -> Iterat
 
 @pytest.fixture
 def penstock_clock(penstock_project: Project) -> ProjectClock:
-    """The time of the test's project, and of no other."""
+    """The clock of the test's project."""
     return penstock_project.clock
 
 
 @pytest.fixture
 def penstock_faults(penstock_project: Project) -> Faults:
-    """Faults on purpose, in the test's project alone; they end with the test."""
+    """The faults of the test's project. They end with the test."""
     return penstock_project.faults
 
 
 @pytest.fixture
 def penstock_environment(penstock_project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The variables that clients read, set for the time of the test."""
+    """The environment variables that clients read, set during the test."""
     for name, value in penstock_project.environment.items():
         monkeypatch.setenv(name, value)
     return penstock_project.environment
@@ -108,22 +108,25 @@ def penstock_environment(penstock_project: Project, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def google_publisher(penstock_project: Project) -> Any:
+    """A google.cloud.pubsub_v1.PublisherClient."""
     return penstock_project.google_publisher()
 
 
 @pytest.fixture
 def google_subscriber(penstock_project: Project) -> Any:
+    """A google.cloud.pubsub_v1.SubscriberClient."""
     return penstock_project.google_subscriber()
 
 
 @pytest.fixture
 def azure_queue_service(penstock_project: Project) -> Any:
+    """An azure.storage.queue.QueueServiceClient, for the account of the project."""
     return penstock_project.azure_queue_service()
 
 
 @pytest.fixture
 def penstock_text(penstock_project: Project) -> TextClient:
-    """A client of the text protocol; queues are named by `penstock_project.text_queue`."""
+    """A client of the text protocol. `penstock_project.text_queue` returns the names of queues."""
     return penstock_project.text_client()
 
 
@@ -135,23 +138,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _check(marker: pytest.Mark) -> None:
-    """What is written wrongly is not to be left out without a word."""
+    """Fail the test if its marker has invalid arguments."""
     seed = marker.kwargs.get("seed")
     unknown = [name for name in marker.kwargs if name != "seed"]
     wrong = ""
     if marker.args:
-        wrong = f"not {marker.args[0]!r} alone"
+        wrong = f"{marker.args[0]!r} needs a name"
     elif unknown:
-        wrong = f"and has no {unknown[0]}"
+        wrong = f"unknown argument {unknown[0]}"
     elif seed is not None and not isinstance(seed, str | os.PathLike):
-        wrong = f"a file, not {seed!r}"
+        wrong = f"seed must be a file, not {seed!r}"
     if wrong:
-        pytest.fail(f"The marker is penstock(seed=FILE), {wrong}", pytrace=False)
+        pytest.fail(f"The marker must be penstock(seed=FILE): {wrong}", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """The project of a test is removed after its last fixture, so that one that fails has its story as well."""
+    """Delete the project of a test after its last fixture, so that a failing fixture has its story."""
     try:
         return (yield)
     except BaseException:
@@ -167,22 +170,22 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that fails shows what happened to the messages of its projects."""
+    """Add the stories of the messages to the report of a failing test."""
     report = yield
     if report.failed:
-        told = item.stash.get(STORY, "") if call.when == "teardown" else _stories(item)
-        report.sections += [("messages of its project", told)] if told else []
+        stories = item.stash.get(STORY, "") if call.when == "teardown" else _stories(item)
+        report.sections += [("messages of its project", stories)] if stories else []
     return report
 
 
 def _stories(item: pytest.Item) -> str:
-    """Of its own project, and of those that it made itself and has not ended."""
+    """Return the stories of the test's project, and of projects that it created and has not ended."""
     server, own = item.config.stash.get(SERVER, None), item.stash.get(PROJECT, None)
     if server is None:
         return ""
-    known: set[Project] = item.stash.get(OTHERS, set())
-    made = sorted(server.projects - known - {own}, key=lambda each: each.name)
-    projects = [own, *made] if own is not None else made
+    others: set[Project] = item.stash.get(OTHERS, set())
+    created = sorted(server.projects - others - {own}, key=lambda project: project.name)
+    projects = [own, *created] if own is not None else created
     return "\n".join(map(_story, projects[:STORIES_MAX]))
 
 
@@ -192,4 +195,4 @@ def _story(project: Project) -> str:
     try:
         return project.story()
     except PenstockError as error:
-        return f"They cannot be shown: {error.message}"
+        return f"The messages cannot be shown: {error.message}"

@@ -1,4 +1,4 @@
-"""The main module of a server for tests: in memory, on free ports, and gone with the process that wanted it."""
+"""The main module of a server for tests. The server ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WATCH_SECONDS = 1.0
 
 
 def main(ready_file: str, owner: str, *settings: str) -> int:
-    """`owner`: the process after which this one ends as well. Further settings are NAME=VALUE."""
+    """Run a server until the process `owner` ends. Settings are NAME=VALUE. Return the exit code."""
     from functools import partial
 
     from penstock.assembly import open_parts
@@ -21,20 +21,20 @@ def main(ready_file: str, owner: str, *settings: str) -> int:
     from penstock.settings import load_settings
     from penstock.testing.settings import flags_of
 
-    given = dict(each.split("=", 1) for each in settings)
+    values = dict(setting.split("=", 1) for setting in settings)
     try:
-        chosen = load_settings(flags=flags_of({"ready_file": ready_file, **given}), environment={})
+        loaded = load_settings(flags=flags_of({"ready_file": ready_file, **values}), environment={})
     except InvalidArgumentError as error:
         sys.stderr.write(f"{error.message}\n")
         return EXIT_USAGE
-    set_up_logging(chosen)
+    set_up_logging(loaded)
     threading.Thread(target=_watch, args=(int(owner), ready_file), daemon=True).start()
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        return run(chosen, partial(open_parts), out=nowhere)
+        return run(loaded, partial(open_parts), out=nowhere)
 
 
 def _watch(owner: int, ready_file: str) -> None:
-    """A process that was killed has stopped nothing: nobody would ever end this one."""
+    """End this process after its owner, because a killed owner stops nothing."""
     never = threading.Event()
     while _lives(owner):
         never.wait(WATCH_SECONDS)

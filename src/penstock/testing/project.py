@@ -1,4 +1,4 @@
-"""A project for one test: clients that are ready to use, its time, its first topics, and what happened in it."""
+"""The project of a test: its clients, clock, faults, seed and stories."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6t
 
 
 class Project:
+    """A project of a server for tests, usually for one test.
+
+    `server` is its server, `name` its name, `clock` its clock.
+    """
+
     def __init__(self, server: Server, name: str) -> None:
         self.server = server
         self.name = name
@@ -38,49 +43,49 @@ class Project:
 
     @cached_property
     def faults(self) -> Faults:
-        """Faults on purpose, in this project alone; they end with it."""
+        """The faults of this project. They end with it."""
         return Faults(self.server.admin, self.name)
 
     def close(self) -> None:
-        """Close the clients that were made here; faults end before, so that no call waits for one."""
+        """Close the project's clients. Faults are removed first, so that no call is held."""
         if "faults" in self.__dict__:
             self.faults.clear()
         self._open.close()
         self.server.projects.discard(self)
 
     def end(self) -> None:
-        """Close the clients, and remove all that is in the project."""
+        """Close the clients, and delete everything in the project."""
         self.close()
         self.server.admin.delete(path_of("projects", self.name))
 
     # ------------------------------------------------------------------ names
 
     def topic(self, name: str) -> Topic:
-        """The name that Google's clients take, and what was published there."""
+        """Return a topic, which is also the name that Google's clients take."""
         return Topic(self, f"projects/{self.name}/topics/{name}")
 
     def subscription(self, name: str) -> Subscription:
-        """The name that Google's clients take, and what became of its messages."""
+        """Return a subscription, which is also the name that Google's clients take."""
         return Subscription(self, f"projects/{self.name}/subscriptions/{name}")
 
     def queue(self, name: str) -> Queue:
-        """The name that Azure's clients take, and what became of its messages."""
+        """Return a queue, which is also the name that Azure's clients take."""
         return Queue(self, name)
 
     def text_queue(self, name: str) -> str:
-        """What a client of the text protocol calls a queue of this project."""
+        """Return the name of a queue for clients of the text protocol."""
         return f"{name}@{self.name}"
 
     @property
     def connection_string(self) -> str:
-        """For Azure's clients: the account of this project."""
+        """The connection string of this project's account, for Azure's clients."""
         endpoint = f"http://{self.server['azure']}/{self.name}"
         account = f"AccountName={self.name};AccountKey={DEVELOPMENT_KEY}"
         return f"DefaultEndpointsProtocol=http;{account};QueueEndpoint={endpoint};"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What clients read from the environment, for programs that a test starts or cannot hand a client to."""
+        """The environment variables that clients read, for programs that a test starts."""
         return {
             "PUBSUB_EMULATOR_HOST": self.server["pubsub"],
             "PUBSUB_PROJECT_ID": self.name,
@@ -93,29 +98,29 @@ class Project:
     # ------------------------------------------------------------------ clients
 
     def google_publisher(self, **options: Any) -> Any:
-        """google.cloud.pubsub_v1.PublisherClient."""
+        """Return a google.cloud.pubsub_v1.PublisherClient. It is closed with the project, like the other clients."""
         return vendors.google_publisher(self.server["pubsub"], self._open, options)
 
     def google_subscriber(self, **options: Any) -> Any:
-        """google.cloud.pubsub_v1.SubscriberClient."""
+        """Return a google.cloud.pubsub_v1.SubscriberClient."""
         return vendors.google_subscriber(self.server["pubsub"], self._open, options)
 
     def azure_queue_service(self, **options: Any) -> Any:
-        """azure.storage.queue.QueueServiceClient."""
+        """Return an azure.storage.queue.QueueServiceClient."""
         return vendors.azure_queue_service(self.connection_string, self._open, options)
 
     def text_client(self) -> TextClient:
-        """penstock.text.Client; its queues are named by `text_queue`."""
+        """Return a penstock.text.Client. `text_queue` returns the names of its queues."""
         from penstock.text import Client
 
         return self._open.enter_context(Client(self.server["text"]))
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ content
 
     def seed(self, file: str | os.PathLike[str]) -> None:
-        """Make the topics, subscriptions, queues and first messages of a seed file in this project.
+        """Create the topics, subscriptions, queues and messages of a seed file in this project.
 
-        Also where the file calls the project by another name; one that names several is refused.
+        The project name in the file is replaced. A file with several projects or an error raises InvalidArgumentError.
         """
         from penstock.seeding.files import read_seed
         from penstock.testing.seeds import in_project
@@ -125,33 +130,38 @@ class Project:
         try:
             self.server.admin.post("/topology", document)
         except InvalidArgumentError as error:
-            raise InvalidArgumentError(source.located(error.message)) from None
+            raise InvalidArgumentError(source.locate(error.message)) from None
 
     def topics(self) -> Iterator[dict[str, Any]]:
+        """Yield the admin API's records of the project's topics."""
         return self.server.admin.pages("/topics", "topics", project=self.name)
 
     def subscriptions(self) -> Iterator[dict[str, Any]]:
+        """Yield the admin API's records of the project's subscriptions."""
         return self.server.admin.pages("/subscriptions", "subscriptions", project=self.name)
 
     def settle(self, *subscriptions: str, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait, in real seconds, until every message of these subscriptions and queues, or of all, is done with."""
+        """Wait until these subscriptions and queues, or all if none is named, have no messages left.
+
+        Raise AssertionError, which lists the messages, after `seconds` of real time.
+        """
         __tracebackhide__ = True  # a failing test shows its own line, not this one
-        chosen, wait = [self._subscription(each) for each in subscriptions], number(seconds, "seconds")
+        chosen, wait = [self._subscription(name) for name in subscriptions], number(seconds, "seconds")
 
         def names() -> Iterable[str]:
-            return chosen or (each["name"] for each in self.subscriptions())
+            return chosen or (record["name"] for record in self.subscriptions())
 
         left = wait_until_settled(self.server.admin, names, wait)
         if left:
             raise AssertionError(report(left, self.clock.show(), wait))
 
     def _subscription(self, name: object) -> str:
-        """One of this project, by its full or its last name."""
+        """Return the full name of a subscription."""
         if not isinstance(name, str) or isinstance(name, Topic):
-            meant = f"; seconds are given as seconds={name!r}" if isinstance(name, int | float) else ""
-            raise InvalidArgumentError(f"settle takes names of subscriptions, not {str(name)[:100]!r}{meant}")
+            hint = f"; pass seconds as seconds={name!r}" if isinstance(name, int | float) else ""
+            raise InvalidArgumentError(f"settle takes names of subscriptions, not {str(name)[:100]!r}{hint}")
         return name if "/" in name else self.subscription(name)
 
     def story(self) -> str:
-        """What happened to the messages of this project, for people: the last of each topic."""
+        """Return the stories of the last messages of each topic, as text."""
         return "\n".join(story_of(self))

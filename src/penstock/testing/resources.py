@@ -1,7 +1,7 @@
-"""Topics, subscriptions and queues of a project: names that clients take as they are, and that can be asked.
+"""Topics, subscriptions and queues of a project, which are also the names that clients take.
 
-What is asked for and is not so is an AssertionError, which says what there is instead. What the server cannot know any
-more is an UnavailableError: neither yes nor no.
+A failed check raises AssertionError, which says what there is instead. UnavailableError means that the server no longer
+has the data to check.
 """
 
 from __future__ import annotations
@@ -24,32 +24,34 @@ __tracebackhide__ = True  # a failing test shows its own line, not this module
 
 SETTLE_SECONDS = 10.0
 DEAD_LETTER_SOURCE = "CloudPubSubDeadLetterSource"
-POISON = "-poison"  # what Azure Functions calls the queue for what fails
+POISON = "-poison"  # suffix of Azure Functions for the queue of failed messages
 
 
 class Resource(str):
-    """The name of something in a project, as clients call it."""
+    """The name of a resource, for clients."""
 
     __slots__ = ("project",)
     project: Project
 
     def __new__(cls, project: Project, name: str) -> Resource:
-        made = super().__new__(cls, name)
-        made.project = project
-        return made
+        resource = super().__new__(cls, name)
+        resource.project = project
+        return resource
 
     @property
     def id(self) -> str:
-        """The last part of its name."""
+        """The last part of the name."""
         return self.rpartition("/")[2]
 
 
 class Topic(Resource):
+    """A topic of a test project. As a str it is the full name."""
+
     __slots__ = ()
 
     @property
     def messages(self) -> list[Message]:
-        """Those that are kept, in the order in which they were published."""
+        """The stored messages, in publish order."""
         return list(read_log(self.project.server.admin, self).messages)
 
     def published(
@@ -60,44 +62,52 @@ class Topic(Resource):
         ordering_key: str | None = None,
         times: int | None = None,
     ) -> list[Message]:
-        """Messages that were published here: at least one that is like this, or so many as `times` says."""
+        """Return the published messages that match. None matches anything, and other attributes are allowed.
+
+        Raise AssertionError unless at least one matches, or exactly `times` if it is set.
+        """
         check_message(data, attributes, ordering_key, times)
         log = read_log(self.project.server.admin, self)
         return check_published(self.id, log, Wanted(data, attributes, ordering_key), times)
 
 
 class Subscription(Resource):
+    """A subscription of a test project. As a str it is the full name."""
+
     __slots__ = ()
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait, in real seconds, until every message is done with; an AssertionError says what is left."""
+        """Wait until no message is left. Raise AssertionError, with a list of them, after `seconds` of real time."""
         self.project.settle(self, seconds=seconds)
 
     def deliveries(self, message: object) -> list[Delivery]:
-        """Of a message, given by its id or as a client received it. What no program saw does not count."""
+        """Return the deliveries of a message, given by its id or as a client received it.
+
+        A delivery that no program saw is left out.
+        """
         return list(self._history(message).deliveries)
 
     def acks(self, message: object) -> list[datetime]:
-        """When it was acked: once at most, unless a seek brought it back."""
+        """Return the times at which a message was acked: at most one, unless a seek brought the message back."""
         return list(self._history(message).acks)
 
     def never_redelivered(self, *messages: object) -> None:
-        """None of these messages, or none at all, was given to a program more than once."""
+        """Raise AssertionError if one of these messages, or of all messages, was delivered more than once."""
         if messages:
-            told = [self._history(each) for each in messages]
+            checked = [self._history(message) for message in messages]
         else:
-            told = list(histories(self.project.server.admin, self._record["topic"], self))
-        wrong = [each for each in told if len(each.deliveries) > 1]
+            checked = list(histories(self.project.server.admin, self._record["topic"], self))
+        wrong = [history for history in checked if len(history.deliveries) > 1]
         lines = [
-            f"  message {each.offset}: {len(each.deliveries)} times\n    " + "\n    ".join(each.sentences)
-            for each in wrong[:LISTED_MAX]
+            f"  message {history.offset}: {len(history.deliveries)} times\n    " + "\n    ".join(history.sentences)
+            for history in wrong[:LISTED_MAX]
         ]
         if wrong:
-            said = f"Of {self.id}, {counted(len(wrong), 'message')} came again:"
-            raise AssertionError("\n".join([said, *lines]))
+            summary = f"{self.id} redelivered {counted(len(wrong), 'message')}:"
+            raise AssertionError("\n".join([summary, *lines]))
 
     def dead_letters(self) -> list[Message]:
-        """What it gave up after its last attempt, as it arrived at the dead letter topic."""
+        """Return the messages that were dead-lettered, as they are in the dead letter topic."""
         record = self._record
         topic = (record["options"].get("dead_letter_policy") or {}).get("dead_letter_topic")
         if not topic:
@@ -109,11 +119,11 @@ class Subscription(Resource):
                 f"{DEAD_LETTER_SOURCE}SubscriptionProject": self.project.name,
             }
         )
-        found = [each for each in log.messages if not source.differences(each)]
-        if len(found) < record["dead_lettered"]:
-            kept = f"{len(found)} of {record['dead_lettered']} dead letters of {self.id}"
-            raise UnavailableError(f"{topic.rpartition('/')[2]} does not keep all any more: {kept}")
-        return found
+        letters = [message for message in log.messages if not source.differences(message)]
+        if len(letters) < record["dead_lettered"]:
+            kept = f"{len(letters)} of {record['dead_lettered']} dead letters of {self.id}"
+            raise UnavailableError(f"{topic.rpartition('/')[2]} has only {kept}")
+        return letters
 
     @property
     def _record(self) -> dict[str, Any]:
@@ -125,45 +135,47 @@ class Subscription(Resource):
 
 
 class Queue(Resource):
-    """A queue of Azure's clients or of the text protocol: a topic and its one subscription."""
+    """A queue of Azure's clients or of the text protocol: a topic with one subscription. As a str it is the name."""
 
     __slots__ = ()
 
     @property
     def topic(self) -> Topic:
+        """The topic of the queue."""
         return self.project.topic(self)
 
     @property
     def subscription(self) -> Subscription:
+        """The subscription of the queue."""
         return self.project.subscription(self)
 
     @property
     def messages(self) -> list[Message]:
-        """Those that are kept, deleted ones as well, as they were sent."""
+        """The stored messages as they were sent, including deleted ones."""
         return self.topic.messages
 
     def published(
         self, data: bytes | str | None = None, *, attributes: Mapping[str, str] | None = None, times: int | None = None
     ) -> list[Message]:
-        """As `Topic.published`: what was sent to it, deleted or not."""
+        """Return the sent messages that match, including deleted ones. See `Topic.published`."""
         return self.topic.published(data, attributes=attributes, times=times)
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait, in real seconds, until it is empty; an AssertionError says what is left, hidden or visible."""
+        """Wait until the queue is empty, also of hidden messages. Raise AssertionError after `seconds` of real time."""
         self.subscription.settle(seconds)
 
     def deliveries(self, message: object) -> list[Delivery]:
-        """The dequeues of a message."""
+        """Return the dequeues of a message."""
         return self.subscription.deliveries(message)
 
     def acks(self, message: object) -> list[datetime]:
-        """When it was deleted."""
+        """Return the times at which a message was deleted."""
         return self.subscription.acks(message)
 
     def never_redelivered(self, *messages: object) -> None:
-        """None of these messages, or none at all, was dequeued more than once."""
+        """Raise AssertionError if one of these messages, or of all messages, was dequeued more than once."""
         self.subscription.never_redelivered(*messages)
 
     def dead_letters(self) -> list[Message]:
-        """What was sent to its poison queue, which is named as Azure Functions names it."""
+        """Return the messages of the poison queue, NAME-poison, as in Azure Functions."""
         return self.project.queue(f"{self}{POISON}").messages

@@ -1,4 +1,4 @@
-"""Seed files for tests: whatever project a file speaks of, what it describes is made in the project of the test."""
+"""Seed files for tests, with the project name of the file replaced by the test's project."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from penstock.seeding.source import Source
 from penstock.seeding.topology import SeedError
 
 _NAME = re.compile(r"projects/([^/]+)/((?:topics|subscriptions|schemas)/[^/]+)")
-_CONTENT = frozenset({"messages", "labels", "extras", "filter"})  # what stands there is no name of ours
+_CONTENT = frozenset({"messages", "labels", "extras", "filter"})  # keys with content, which is not renamed
 
 
 def in_project(source: Source, project: str) -> dict[str, Any]:
-    """The document of a seed with every name in this project. SeedError if it speaks of several."""
-    found = set[str]()
+    """Return the document of a seed with all names in this project. Raise SeedError if it has several projects."""
+    names = set[str]()
 
-    def note(name: str) -> str:
-        found.add(name)
+    def collect(name: str) -> str:
+        names.add(name)
         return name
 
-    _renamed(source.document, note)
-    if len(found) > 1:
+    _rename(source.document, collect)
+    if len(names) > 1:
         raise SeedError(
-            f"{source.label}: It names several projects ({', '.join(sorted(found))}), and a test has one: "
-            "write a file for each, and seed a project with each"
+            f"{source.label}: The file has several projects ({', '.join(sorted(names))}), but a test has one. "
+            "Write a file for each project"
         )
-    return {**_renamed(source.document, lambda _: project), "project": project}
+    return {**_rename(source.document, lambda _: project), "project": project}
 
 
-def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
-    """The value with the project of every name in it changed."""
+def _rename(value: Any, rename: Callable[[str], str]) -> Any:
+    """Return the value with the project in every name replaced."""
     if isinstance(value, Mapping):
         return {
-            key: inner if key in _CONTENT else rename(inner) if _is_project(key, inner) else _renamed(inner, rename)
+            key: inner if key in _CONTENT else rename(inner) if _is_project(key, inner) else _rename(inner, rename)
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_renamed(inner, rename) for inner in value]
+        return [_rename(inner, rename) for inner in value]
     name = _NAME.fullmatch(value) if isinstance(value, str) else None
     return f"projects/{rename(name[1])}/{name[2]}" if name else value
 

@@ -1,4 +1,4 @@
-"""The settings of a server for tests: those it has by itself, and those that a test gives it."""
+"""The settings of a server for tests: its defaults, and settings of a test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock.errors import InvalidArgumentError
 
-# What tests want: every account and project by name, and nothing that takes long to start or is written down.
+# Defaults for tests: any account and project name, a fast start, and nothing on disk.
 SETTINGS: Mapping[str, object] = {
     "memory": True,
     "testing": True,
@@ -22,23 +22,23 @@ SETTINGS: Mapping[str, object] = {
 }
 
 
-def flags_of(given: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a server for tests, with those that were given; a folder that was given is used."""
-    own = {name: value for name, value in SETTINGS.items() if name != "memory" or "data" not in given}
-    return {**own, **given}
+def flags_of(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return the defaults changed by these settings. With `data`, the server is not in memory."""
+    defaults = {name: value for name, value in SETTINGS.items() if name != "memory" or "data" not in settings}
+    return {**defaults, **settings}
 
 
-def checked(settings: Mapping[str, object]) -> dict[str, str]:
-    """As texts. What is wrong is said here, not by a process that does not start."""
+def check_settings(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return the settings as texts. Raise InvalidArgumentError here, rather than in a process that does not start."""
     from penstock.settings import load_settings
 
-    given = {name: _text(value) for name, value in settings.items() if value is not None}
-    if "ready_file" in given:
-        raise InvalidArgumentError("ready_file: the test kit has one of its own; addresses are at server['http']")
-    chosen = load_settings(flags=flags_of(given), environment={}, named={name: name for name in given})
-    if chosen.http.port is None:
-        raise InvalidArgumentError("http_port: the test kit needs the admin API; give a port, 0 for any free one")
-    return given
+    texts = {name: _text(value) for name, value in settings.items() if value is not None}
+    if "ready_file" in texts:
+        raise InvalidArgumentError("ready_file: cannot be set in the test kit; read addresses from server['http']")
+    loaded = load_settings(flags=flags_of(texts), environment={}, named={name: name for name in texts})
+    if loaded.http.port is None:
+        raise InvalidArgumentError("http_port: the test kit needs the admin API; set a port, or 0 for any free one")
+    return texts
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The vendors' clients, connected to a server for tests; at their end no publish is cut off."""
+"""The vendors' clients, connected to a server for tests. Closing a client waits for its publishes."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any
 
 from penstock.errors import UnavailableError
 
-GOOGLE, AZURE = "google-cloud-pubsub", "azure-storage-queue"  # the packages of their clients
-CLOSE_SECONDS = 2.0  # for publishes that are under way
+GOOGLE, AZURE = "google-cloud-pubsub", "azure-storage-queue"  # packages of the clients
+CLOSE_SECONDS = 2.0  # maximum wait for unfinished publishes
 
 
 def google_publisher(address: str, closing: ExitStack, options: dict[str, Any]) -> Any:
-    """google.cloud.pubsub_v1.PublisherClient."""
+    """Return a google.cloud.pubsub_v1.PublisherClient."""
     channel = _module("grpc").insecure_channel(address)
     transports = _module("google.pubsub_v1.services.publisher.transports")
     transport = transports.PublisherGrpcTransport(channel=channel)
     client = _module("google.cloud.pubsub_v1").PublisherClient(transport=transport, **options)
-    under_way = set[Future[str]]()
+    unfinished = set[Future[str]]()
     publish = client.publish
 
-    def noted(*arguments: Any, **named: Any) -> Future[str]:
+    def track(*arguments: Any, **named: Any) -> Future[str]:
         future: Future[str] = publish(*arguments, **named)
-        under_way.add(future)
-        future.add_done_callback(under_way.discard)
+        unfinished.add(future)
+        future.add_done_callback(unfinished.discard)
         return future
 
-    client.publish = noted
-    closing.callback(_close, client, channel, under_way)
+    client.publish = track
+    closing.callback(_close, client, channel, unfinished)
     return client
 
 
-def _close(client: Any, channel: Any, under_way: set[Future[str]]) -> None:
-    """A channel that is closed under a publish lets the client repeat it, on nothing: its thread would die of that."""
-    with suppress(RuntimeError):  # the test has stopped it
+def _close(client: Any, channel: Any, unfinished: set[Future[str]]) -> None:
+    """Close the channel after the last publish, because a publish on a closed channel kills the client's thread."""
+    with suppress(RuntimeError):  # the test has stopped the client
         client.stop()
-    left = wait(list(under_way), CLOSE_SECONDS).not_done
+    left = wait(list(unfinished), CLOSE_SECONDS).not_done
     if not left:
         channel.close()
     for future in left:
-        future.add_done_callback(lambda _: None if under_way else channel.close())
+        future.add_done_callback(lambda _: None if unfinished else channel.close())
 
 
 def google_subscriber(address: str, closing: ExitStack, options: dict[str, Any]) -> Any:
-    """google.cloud.pubsub_v1.SubscriberClient."""
+    """Return a google.cloud.pubsub_v1.SubscriberClient."""
     channel = closing.enter_context(_module("grpc").insecure_channel(address))
     transports = _module("google.pubsub_v1.services.subscriber.transports")
     transport = transports.SubscriberGrpcTransport(channel=channel)
@@ -55,13 +55,13 @@ def google_subscriber(address: str, closing: ExitStack, options: dict[str, Any])
 
 
 def azure_queue_service(connection: str, closing: ExitStack, options: dict[str, Any]) -> Any:
-    """azure.storage.queue.QueueServiceClient."""
+    """Return an azure.storage.queue.QueueServiceClient."""
     kind = _module("azure.storage.queue", AZURE).QueueServiceClient
     return closing.enter_context(kind.from_connection_string(connection, **options))
 
 
 def _module(module: str, package: str = GOOGLE) -> Any:
-    """A module of a vendor's client, which the test brings along."""
+    """Import a module of a vendor's client, which the tested project has installed."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Clients of the text protocol (docs/text-protocol.md): `Client` blocks, `AsyncClient` awaits.
+"""Clients of the text protocol (docs/text-protocol.md): `Client` blocks, `AsyncClient` is awaited.
 
     from penstock.text import Client
 
@@ -8,7 +8,7 @@
             print(message.content)
             message.ack()
 
-Both speak version 02 and are one small session with a socket around it; only public names live here.
+Both speak version 02. Each is a socket around the same session.
 """
 
 from penstock.text.awaitable import AsyncClient

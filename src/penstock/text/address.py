@@ -1,4 +1,4 @@
-"""Where an endpoint is: `host:port`, `[::1]:9123`, or `unix:path`."""
+"""Addresses of endpoints: `host:port`, `[::1]:9123`, or `unix:path`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT = "127.0.0.1:9123"
 class Address(NamedTuple):
     host: str
     port: int
-    path: str = ""  # of a Unix socket; then host and port mean nothing
+    path: str = ""  # of a Unix socket. Host and port are then unused
 
 
 def parse_address(text: str) -> Address:

@@ -1,6 +1,6 @@
-"""AsyncClient: the text protocol for programs with an event loop; any number of tasks may use it.
+"""AsyncClient: the text protocol for programs with an event loop. Any number of tasks may use one client.
 
-What they ask within one turn of the loop leaves in one write; a lost connection is made anew in the background.
+Requests of one turn of the event loop are sent in one write. The client reconnects in the background.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Link(asyncio.Protocol):
 
 class AsyncClient:
     def __init__(self, address: str = DEFAULT, *, timeout_seconds: float = 30, tls: ssl.SSLContext | None = None):
-        """`timeout_seconds` is how long a send waits for its confirmation, over reconnections."""
+        """`timeout_seconds` is how long a send waits for its confirmation, including reconnections."""
         self._address: Address = parse_address(address)
         self._timeout_seconds = timeout_seconds
         self._tls = tls
@@ -60,7 +60,7 @@ class AsyncClient:
         await self.close()
 
     async def connect(self) -> None:
-        """Optional: connect now, and fail now if that is not possible."""
+        """Connect now. UnavailableError if that fails. Without this call, the first request connects."""
         if self._keeper is None:
             try:
                 async with asyncio.timeout(self._timeout_seconds):
@@ -70,7 +70,10 @@ class AsyncClient:
             self._keeper = asyncio.get_running_loop().create_task(self._keep_connected())
 
     async def close(self) -> None:
-        """T-040: until the endpoint has carried out all that was asked, unless the connection is lost already."""
+        """Close the client, and wait until the endpoint has carried out all requests (T-040).
+
+        If the connection is lost already, there is nothing to wait for.
+        """
         self._session.cancel_all()
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
@@ -92,7 +95,7 @@ class AsyncClient:
     # ------------------------------------------------------------------ messages
 
     async def send(self, queue: str, content: bytes) -> str:
-        """The id of the message, once it is durable."""
+        """Send a message. Return its id once the message is durable."""
         return (await self.send_many(queue, [content]))[0]
 
     async def send_many(self, queue: str, contents: Iterable[bytes]) -> list[str]:
@@ -108,19 +111,19 @@ class AsyncClient:
             if sends:
                 await asyncio.wait_for(answered, self._timeout_seconds)
         except TimeoutError as error:
-            sentence = f"No answer within {self._timeout_seconds:g} seconds: whether it was sent is not known"
+            sentence = f"No answer within {self._timeout_seconds:g} seconds: the messages may or may not be stored"
             raise UnavailableError(sentence) from error
-        for each in sends:
-            if each.error is not None:
-                raise each.error
-        return [each.id for each in sends]
+        for pending in sends:
+            if pending.error is not None:
+                raise pending.error
+        return [pending.id for pending in sends]
 
     async def consume(
         self, queue: str, *, window: int = 100, wait_seconds: float | None = None
     ) -> AsyncIterator[Message]:
-        """Yield messages as they come, until none has come for `wait_seconds`. Ack each one or give it back.
+        """Yield messages as they arrive, until none has arrived for `wait_seconds`. Ack or give back each message.
 
-        Time without a connection does not count: the client reconnects, however long the endpoint is away.
+        Time without a connection does not count. The client tries to reconnect without limit.
         """
         await self.connect()
         changed = asyncio.Event()

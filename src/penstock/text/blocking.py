@@ -1,7 +1,7 @@
-"""Client: the text protocol for programs and scripts that block. One thread at a time may use it.
+"""Client: the text protocol for programs and scripts that block. One thread at a time may use a client.
 
-A send returns when the message is durable; a lost connection is made anew, and what it left unanswered is sent again,
-so that a message may arrive twice.
+A send returns when the message is durable. After a lost connection the client reconnects and repeats unanswered sends,
+so a message may be stored twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
 class Client:
     def __init__(self, address: str = DEFAULT, *, timeout_seconds: float = 30, tls: ssl.SSLContext | None = None):
-        """Connects with the first call. `timeout_seconds` is how long a call tries before it gives up."""
+        """The first call connects. `timeout_seconds` is how long a call tries before it fails."""
         self._address = parse_address(address)
         self._timeout_seconds = timeout_seconds
         self._tls = tls
@@ -41,7 +41,10 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """T-040: until the endpoint has carried out all that was asked, unless the connection is lost already."""
+        """Close the client, and wait until the endpoint has carried out all requests (T-040).
+
+        If the connection is lost already, there is nothing to wait for.
+        """
         if self._socket is not None:
             self._session.cancel_all()
         connection, self._socket = self._socket, None
@@ -57,7 +60,7 @@ class Client:
     # ------------------------------------------------------------------ messages
 
     def send(self, queue: str, content: bytes) -> str:
-        """The id of the message, once it is durable."""
+        """Send a message. Return its id once the message is durable."""
         return self.send_many(queue, [content])[0]
 
     def send_many(self, queue: str, contents: Iterable[bytes]) -> list[str]:
@@ -65,28 +68,28 @@ class Client:
         self._connect(until)
         sends: list[Pending] = []
         rest = iter(contents)
-        while some := list(islice(rest, _AT_ONCE)):
-            sends += self._session.send(queue, some)
-            self._read_answers(until, _UNANSWERED_MAX)  # if both ends only wrote, both would wait for ever
+        while chunk := list(islice(rest, _AT_ONCE)):
+            sends += self._session.send(queue, chunk)
+            self._read_answers(until, _UNANSWERED_MAX)  # if both ends only wrote, both would block
         self._read_answers(until, 0)
-        for each in sends:
-            if each.error is not None:
-                raise each.error
-        return [each.id for each in sends]
+        for pending in sends:
+            if pending.error is not None:
+                raise pending.error
+        return [pending.id for pending in sends]
 
     def _read_answers(self, until: float, unanswered_max: int) -> None:
         while self._session.unanswered > unanswered_max:
             if not self._read(until):
                 self._drop()
-                sentence = f"No answer within {self._timeout_seconds:g} seconds: whether all was sent is not known"
+                sentence = f"No answer within {self._timeout_seconds:g} seconds: the messages may or may not be stored"
                 self._session.give_up(UnavailableError(sentence))
 
     def consume(
         self, queue: str, *, window: int = 100, wait_seconds: float | None = None
     ) -> Generator[Message, None, None]:
-        """Yield messages as they come, until none has come for `wait_seconds`. Ack each one or give it back.
+        """Yield messages as they arrive, until none has arrived for `wait_seconds`. Ack or give back each message.
 
-        Time without a connection does not count: the client reconnects, however long the endpoint is away.
+        Time without a connection does not count. The client tries to reconnect without limit.
         """
         self._connect(time.monotonic() + self._timeout_seconds)
         stream = self._session.consume(queue, window)
@@ -109,7 +112,7 @@ class Client:
     # ------------------------------------------------------------------ the connection
 
     def _connect(self, until: float | None) -> None:
-        """Connect, or raise UnavailableError if that is not possible before `until`. None means no limit."""
+        """Connect. UnavailableError if that is not possible before `until`. None means no limit."""
         pause = _FIRST_PAUSE_SECONDS
         while self._socket is None:
             try:
@@ -144,10 +147,10 @@ class Client:
             self._socket.sendall(data)
             data.clear()
         except OSError:
-            self._drop()  # the next read connects again
+            self._drop()  # the next read reconnects
 
     def _read(self, until: float | None) -> bool:
-        """Read what the endpoint sends next, through as many connections as it takes; False when the time is over."""
+        """Read once, and reconnect if the connection is lost. Return False if nothing arrived before `until`."""
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
             return False

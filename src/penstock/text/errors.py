@@ -1,4 +1,4 @@
-"""Error codes of the protocol as exceptions of the one tree; a code from a newer endpoint is a plain PenstockError."""
+"""The exceptions for the error codes of the protocol. An unknown code, of a newer endpoint, is a PenstockError."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ CLASSES: dict[str, type[errors.PenstockError]] = {
     "invalid-id": errors.InvalidArgumentError,
     "invalid-number": errors.InvalidArgumentError,
     "not-held": errors.FailedPreconditionError,
+    "gone": errors.NotFoundError,
     "conflict": errors.FailedPreconditionError,
     "full": errors.ResourceExhaustedError,
     "refused": errors.InvalidArgumentError,

@@ -1,7 +1,8 @@
-"""What a client of the text protocol knows: what it asked for, what it was given, what it still waits for.
+"""The state of a client of the text protocol: unanswered sends, windows, and messages that have arrived.
 
-There is no I/O: bytes that arrived go in, bytes to send come out of `outgoing`. A session outlives its connections:
-what a lost one left unanswered is asked again on the next, and what it held is no longer ours.
+There is no I/O: `receive` takes the bytes that arrive, and `outgoing` holds the bytes to send. A session outlives its
+connections: requests that a lost connection left unanswered are repeated on the next one, and its messages are in
+their queues again.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from functools import partial
 
 from penstock.errors import PenstockError, UnavailableError
 from penstock.text.errors import error_of
-from penstock.wire import textframes as t
+from penstock.wire import text_frames as t
 
 VERSION = 2
-CONTENT_BYTES_MAX = 1 << 30  # what the endpoint allows is its business; this only bounds a broken one
+CONTENT_BYTES_MAX = 1 << 30  # a bound against a broken endpoint. The endpoint's own limit is lower
 
 _MAXIMA = {
     t.DISPATCH: {t.QUEUE: t.NAME_BYTES_MAX, t.CONTENT: CONTENT_BYTES_MAX, t.ID: t.ID_BYTES},
-    t.CONFIRM: {t.QUEUE: t.NAME_BYTES_MAX, t.ID: t.ID_BYTES},
-    t.ERROR: {t.CODE: 64, t.SENTENCE: 4096, t.REFUSED: 3, t.QUEUE: t.NAME_BYTES_MAX, t.ID: t.ID_BYTES},
+    t.CONFIRM: {t.QUEUE: t.STRAY_BYTES_MAX, t.ID: t.ID_BYTES},
+    t.ERROR: {t.CODE: 64, t.SENTENCE: 4096, t.REFUSED: 3, t.QUEUE: t.STRAY_BYTES_MAX, t.ID: t.ID_BYTES},
 }
 
 
 class Pending:
-    """A send that has no answer yet."""
+    """A send, until it is answered."""
 
     __slots__ = ("error", "frame", "id", "on_done")
 
@@ -42,7 +43,7 @@ class Pending:
 
 
 class Message:
-    """A message of a queue, ours until we acknowledge it, return it, or lose the connection it came by."""
+    """A message that is outstanding until it is acked, given back, or its connection is lost."""
 
     __slots__ = ("_settle", "content", "id", "queue")
 
@@ -53,11 +54,11 @@ class Message:
         self._settle: Callable[[Message, float | None], bool] | None = settle
 
     def ack(self) -> bool:
-        """It is done with. False if it was no longer ours: then it is delivered again."""
+        """Acknowledge the message. False if it was no longer outstanding: then it is delivered again."""
         return self._once(None)
 
     def give_back(self, delay_seconds: float = 0) -> bool:
-        """It shall be delivered again, now or later."""
+        """Return the message to its queue, to be delivered again now or after a delay. False as in `ack`."""
         return self._once(max(0.0, delay_seconds))
 
     def _once(self, delay_seconds: float | None) -> bool:
@@ -69,7 +70,7 @@ class Message:
 
 
 class Stream:
-    """What is consumed from one queue."""
+    """The messages that arrive from one queue."""
 
     __slots__ = ("arrived", "error", "on_change", "window")
 
@@ -88,9 +89,9 @@ class Session:
     def __init__(self, flush: Callable[[], None]) -> None:
         self.outgoing = bytearray()
         self.streams: dict[str, Stream] = {}
-        self._flush = flush  # called when there is something to send that need not wait for more
+        self._flush = flush  # called when `outgoing` should be sent
         self._pending: deque[Pending] = deque()
-        self._connection = 0  # counts them: a message belongs to the one it came by
+        self._connection = 0  # number of the connection. A message belongs to the connection it came by
         self._connected = False
         self._reader = t.FrameReader(_MAXIMA, line=False)
 
@@ -105,17 +106,17 @@ class Session:
     # ------------------------------------------------------------------ the connection
 
     def connected(self) -> None:
-        """A new connection: ask again for what the last one left open."""
+        """Begin a new connection: repeat unanswered sends and consume requests."""
         self._connected = True
         self._reader = t.FrameReader(_MAXIMA, line=False)
         self.outgoing = bytearray(b"".join(pending.frame for pending in self._pending))
         for queue, stream in self.streams.items():
-            self._ask(queue, stream.window)
+            self._request_window(queue, stream.window)
             stream.changed()  # a wait for messages begins again
         self._flush()
 
     def lost(self) -> None:
-        """The connection is gone, and with it all that was outstanding: the queues have it again."""
+        """End the connection. Its outstanding messages are in their queues again."""
         self._connected = False
         self._connection += 1
         self.outgoing = bytearray()
@@ -123,14 +124,14 @@ class Session:
             stream.arrived.clear()
 
     def give_up(self, error: PenstockError) -> None:
-        """There will be no other connection."""
+        """Fail everything that waits, because there will be no other connection."""
         while self._pending:
             self._pending.popleft().settle(error=error)
         for stream in self.streams.values():
             stream.error = error
             stream.changed()
 
-    # ------------------------------------------------------------------ what a program asks for
+    # ------------------------------------------------------------------ requests
 
     def send(
         self, queue: str, contents: Iterable[bytes], on_done: Callable[[Pending], None] | None = None
@@ -147,17 +148,17 @@ class Session:
 
     def consume(self, queue: str, window: int, on_change: Callable[[], None] | None = None) -> Stream:
         stream = self.streams[queue] = Stream(window, on_change)
-        self._ask(queue, window)
+        self._request_window(queue, window)
         self._flush()
         return stream
 
     def cancel(self, queue: str) -> None:
-        """T-043: consume no more. What arrived and was not looked at goes back, and counts for nothing."""
+        """T-043: stop consuming, and return the messages that the program has not seen."""
         stream = self.streams.pop(queue, None)
         if stream is not None:
-            self._ask(queue, 0)
+            self._request_window(queue, 0)
             for message in stream.arrived:
-                self._unread(message)
+                self._return_unread(message)
             stream.arrived.clear()
             self._flush()
 
@@ -165,10 +166,10 @@ class Session:
         for queue in list(self.streams):
             self.cancel(queue)
 
-    def _unread(self, message: Message) -> None:
+    def _return_unread(self, message: Message) -> None:
         self._request(t.UNREAD, (t.QUEUE, message.queue.encode()), (t.ID, message.id.encode()))
 
-    def _ask(self, queue: str, window: int) -> None:
+    def _request_window(self, queue: str, window: int) -> None:
         self._request(t.CONSUME, (t.QUEUE, queue.encode()), (t.COUNT, b"%d" % window))
 
     def _settle(self, connection: int, message: Message, delay_seconds: float | None) -> bool:
@@ -188,10 +189,10 @@ class Session:
         if self._connected:
             self.outgoing += frame
 
-    # ------------------------------------------------------------------ what the endpoint says
+    # ------------------------------------------------------------------ answers and dispatches
 
     def receive(self, data: bytes) -> None:
-        """Bytes arrived. UnavailableError if they make no sense: then the connection is of no more use."""
+        """Handle bytes that arrived. UnavailableError if they are invalid: then the connection must be closed."""
         at = 0
         try:
             while at < len(data):
@@ -207,8 +208,8 @@ class Session:
             queue, message_id = packages[t.QUEUE].decode(), packages[t.ID].decode()
             message = Message(queue, packages[t.CONTENT], message_id, partial(self._settle, self._connection))
             stream = self.streams.get(queue)
-            if stream is None:  # it crossed our cancellation
-                self._unread(message)
+            if stream is None:  # dispatched before the endpoint read our cancellation
+                self._return_unread(message)
                 self._flush()
             else:
                 stream.arrived.append(message)
@@ -231,4 +232,4 @@ class Session:
         elif refused == t.CONSUME and stream is not None:
             stream.error = error
             stream.changed()
-        # Anything else is an ack or a return of what is no longer ours, and changes nothing.
+        # Any other error refuses the ack or the return of a message that is no longer outstanding.

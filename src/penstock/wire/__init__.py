@@ -1,4 +1,4 @@
-"""Wire protocols that more than one door speaks, as small reusable servers.
+"""Wire protocols and connections, shared by the doors.
 
-The law of this package: it moves bytes and keeps peers within limits; it knows no topic, no message and no vendor.
+This package moves bytes and keeps peers within limits. It knows no topic, no message and no vendor.
 """

@@ -1,7 +1,7 @@
-"""Which names and addresses mean this machine, and which Host headers a door answers to.
+"""Names and addresses of this machine, and the Host headers that a door answers to.
 
-A page in the user's browser may point its own name at 127.0.0.1 (DNS rebinding), but it can choose neither the Host
-nor the Origin that its browser sends. So a door bound to loopback answers only to names of this machine.
+A web page can point its own name at 127.0.0.1 (DNS rebinding), but it cannot choose the Host and Origin headers that
+the browser sends. So a door that is bound to loopback answers only to names of this machine.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-# Headers that proxies add, besides every x-forwarded-*.
-_PROXY_HEADERS = frozenset(
-    {"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for"}
-    | {"true-client-ip", "cf-connecting-ip"}
-)
-_NAME_MAX = 253  # characters of a name in DNS; longer ones are not kept in the cache either
+# Headers that proxies add, in addition to names with "forwarded" or "client-ip" in them.
+_PROXY_HEADERS = frozenset({"via", "x-real-ip", "cf-connecting-ip", "x-proxyuser-ip", "x-envoy-external-address"})
+_NAME_MAX = 253  # characters of a DNS name. Longer names are not cached
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address, without port and brackets, surely means this machine."""
+    """Return whether a name or an address, without port and brackets, always means this machine."""
     return len(host) <= _NAME_MAX and _is_loopback(host)
 
 
-@lru_cache(maxsize=4096)  # asked of every request's peer
+@lru_cache(maxsize=4096)  # called for the peer of every request
 def _is_loopback(host: str) -> bool:
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761: never another machine
@@ -37,7 +34,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def host_of(header: str) -> str:
-    """The name in a Host header, without its port and without the brackets of an IPv6 address."""
+    """Return the name in a Host header, without its port and without the brackets of an IPv6 address."""
     name = header.strip().lower()
     if not name.startswith("["):
         return name.partition(":")[0].removesuffix(".")
@@ -46,7 +43,7 @@ def host_of(header: str) -> str:
 
 
 def origin_host(origin: str) -> str:
-    """The host in an Origin header; empty if it names none."""
+    """Return the host in an Origin header, or an empty string."""
     try:
         return urlsplit(origin).hostname or ""
     except ValueError:
@@ -59,19 +56,19 @@ def is_forwarded(header_names: Iterable[str]) -> bool:
     A proxy on this machine lends its loopback address to every client, so such a request is not local. A proxy that
     adds no header cannot be recognised.
     """
-    return any(name in _PROXY_HEADERS or name.startswith("x-forwarded-") for name in header_names)
+    return any(name in _PROXY_HEADERS or "forwarded" in name or name.endswith("client-ip") for name in header_names)
 
 
 class HostGuard:
-    """Answers to every Host unless the door is bound to loopback."""
+    """The check of the Host header. Every Host is allowed unless the door is bound to loopback."""
 
     def __init__(self, bound: str, names: Iterable[str] = ()) -> None:
-        """`names`: answered to besides those of this machine."""
+        """`names`: allowed in addition to those of this machine."""
         self._guarded = is_loopback(bound)
         self._names = {bound.lower(), *(host_of(name) for name in names)} - {""}
 
     def listens_at(self, addresses: Iterable[str]) -> None:
-        """The addresses that `bound` led to: a name, or a short form like 127.1, may mean loopback as well."""
+        """Set the bound addresses, because a name or a short form such as 127.1 may mean loopback too."""
         self._guarded = self._guarded or all(map(is_loopback, addresses))
 
     def allows(self, header: str) -> bool:

@@ -4,8 +4,8 @@
     host, port = await server.start("127.0.0.1", 0)
     await server.stop(grace_seconds=5)
 
-Limits hold before memory is taken, deadlines are absolute, and nothing about an unexpected failure reaches the peer
-but its status.
+Limits are checked before memory is used, deadlines are absolute, and the peer learns only the status of an unexpected
+failure.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from collections.abc import Callable
 from email.utils import formatdate
 
 from penstock.wire.budget import Budget
-from penstock.wire.connection import Answer, HttpConnection
-from penstock.wire.message import Request, Response, plain_refusal
-from penstock.wire.reader import HttpLimits
-from penstock.wire.requestlog import RequestLog
+from penstock.wire.http1_connection import Answer, HttpConnection
+from penstock.wire.http1_message import Request, Response, plain_refusal
+from penstock.wire.http1_reader import HttpLimits
+from penstock.wire.request_log import RequestLog
 from penstock.wire.serving import Connections
 
 __all__ = ["Answer", "HttpLimits", "HttpServer", "Request", "Response"]
@@ -42,10 +42,10 @@ class HttpServer:
         requests: RequestLog | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`answer` gets every request; `refusal` shapes the answers it never sees (400, 408, 413, 500 ...).
+        """`answer` answers every request. `refusal` returns the answers to invalid input (400, 408, 413, 500 ...).
 
-        `counts`: where to count connections that are ended by us, by reason. `connections`: of a door that speaks
-        more than HTTP/1.1, and counts them all. `requests`: where to note what never became a request.
+        `counts`: counters for connections that we end, by reason. `connections`: those of a door with several
+        protocols. `requests`: the log for invalid requests.
         """
         self.requests = requests
         self.answer = answer
@@ -60,6 +60,7 @@ class HttpServer:
                 counts=Counter() if counts is None else counts,
                 connections_max=limits.connections_max,
                 connections_per_address_max=limits.connections_per_address_max,
+                reserve=limits.reserve,
                 sweep_seconds=limits.sweep_seconds,
                 linger_seconds=limits.linger_seconds,
                 clock=clock,
@@ -70,23 +71,27 @@ class HttpServer:
         self._set_date()
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
-        """Listen; the address actually bound (port 0 takes a free one). OSError if that cannot be."""
+        """Listen, and return the bound address (port 0 takes a free port). Raise OSError if the address is taken."""
         return await self.connections.listen(self.connection, host, port, tls)
 
     async def stop(self, grace_seconds: float) -> bool:
-        """Accept nothing new, let requests in progress finish within the grace, then close what is left.
+        """Accept nothing new, let requests in progress finish within the grace period, then abort the rest.
 
-        False if something was left.
+        Return False if connections were aborted.
         """
         left = await self.connections.stop(grace_seconds)
-        work = [each.work for each in left if isinstance(each, HttpConnection) and each.work is not None]
+        work = [
+            connection.work
+            for connection in left
+            if isinstance(connection, HttpConnection) and connection.work is not None
+        ]
         await asyncio.gather(*work, return_exceptions=True)
         return not left
 
     def refused(self, peer: str, status: int) -> None:
-        """Something came that is no request."""
+        """Count and log input that is not a valid request."""
         self.connections.count(f"status_{status}")
-        self.log.debug("%s: refused what is no request: %d", peer, status)
+        self.log.debug("%s: refused an invalid request: %d", peer, status)
         if self.requests is not None:
             self.requests.write("", "", status)
 

@@ -1,4 +1,4 @@
-"""Whether somebody listens at an address, and whether it is a Penstock: asked at a start, to say who is in the way."""
+"""Probes of an address at the start of the server: whether a program listens there, and whether it is a Penstock."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ ANSWER_SECONDS = 1.0
 ANSWER_BYTES = 4096
 
 _WEB = (b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"penstock")
-# Door -> what to send, and what only our answer has in it, in lower case. A version that no text client speaks is
-# refused in words; Arrow Flight names nobody.
+# By door: the request, and text that only our answer has, in lower case. An unknown version of the text protocol is
+# refused with a text. The answers of Arrow Flight do not tell the server.
 _QUESTIONS = {"http": _WEB, "pubsub": _WEB, "azure": _WEB, "text": (b"H0300101", b"there is no version 03")}
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - connected to, not bound
 
 
 async def listens(address: str) -> bool:
-    """Whether somebody takes connections at HOST:PORT."""
+    """Return whether a program accepts connections at HOST:PORT."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     with suppress(OSError, TimeoutError, ValueError, OverflowError):
@@ -28,7 +28,7 @@ async def listens(address: str) -> bool:
 
 
 async def is_penstock(door: str, host: str, port: int) -> bool:
-    """Whether the program at this address answers as this door of ours does."""
+    """Return whether the program at this address is a Penstock with this door."""
     if door not in _QUESTIONS:
         return False
     question, ours = _QUESTIONS[door]

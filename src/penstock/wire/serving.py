@@ -1,11 +1,11 @@
-"""The connections of a door: where it listens, how many there may be, their deadlines, and how they all end.
+"""The connections of a door: listening, limits, deadlines and the stop.
 
     connections = Connections(log=log, counts=counts)
     host, port = await connections.listen(lambda: Protocol(connections), "127.0.0.1", 0)
     await connections.stop(grace_seconds=5)
 
-One timer serves all deadlines of a door, there is one log line a second however many peers come, and when it has
-stopped no connection is left, whatever its peer does.
+One timer serves all deadlines of a door. There is at most one log line per second for refused connections. After the
+stop no connection is left, whatever its peer does.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from penstock.wording import counted
 
 BACKLOG = 4096
 HANDSHAKE_SECONDS = 10.0
-ABORT_SECONDS = 1.0  # until every aborted connection has said that it is gone
+ABORT_SECONDS = 1.0  # for aborted connections to close
 STOPPING = "stopping"
+RESERVED = "reserved"  # accepted over a limit, for a reserved path only
 
 
 class Served(Protocol):
-    """A connection, as far as its door counts it, ends it in time and closes it."""
+    """The interface of a connection for its door."""
 
     peer: str  # the address of the other side, without its port
 
     def sweep(self, now: float) -> None:
-        """Look at the deadlines."""
+        """End the connection if it is overdue."""
 
     def wind_down(self) -> None:
-        """The door stops: finish what was begun, begin nothing."""
+        """Finish the requests that were begun, because the door stops."""
 
     def abort(self) -> None: ...
 
@@ -49,20 +50,26 @@ class Connections:
         counts: Counter[str],
         connections_max: int = 4096,
         connections_per_address_max: int = 1024,
+        reserve: int = 0,
         sweep_seconds: float = 1,
         linger_seconds: float = 2,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`counts`: what the door publishes; connections turned away or ended by us are counted there, by reason."""
+        """`counts`: the counters of the door, which count refused and ended connections by reason.
+
+        `reserve`: the number of connections over the limits that are accepted as RESERVED. A new one ends the oldest.
+        """
         self.counts = counts
         self.clock = clock
-        self.now = clock()  # of the last sweep, for deadlines that need no better
+        self.now = clock()  # the time of the last sweep, for deadlines that need no better precision
         self.stopping = False
         self.on_sweep: list[Callable[[], None]] = []
-        self.addresses: list[str] = []  # bound, without their ports
+        self.addresses: list[str] = []  # bound addresses, without ports
         self._log = log
         self._max = connections_max
         self._per_address_max = connections_per_address_max
+        self._reserve = reserve
+        self._reserved: dict[Served, None] = {}  # oldest first
         self._sweep_seconds = sweep_seconds
         self._linger_seconds = linger_seconds
         self._open: set[Served] = set()
@@ -83,18 +90,18 @@ class Connections:
     async def listen(
         self, make: Callable[[], asyncio.Protocol], host: str, port: int, tls: ssl.SSLContext | None = None
     ) -> tuple[str, int]:
-        """The address actually bound (port 0 takes a free one). OSError if that cannot be."""
+        """Listen, and return the bound address (port 0 takes a free port). Raise OSError if the address is taken."""
         server = await asyncio.get_running_loop().create_server(
             make,
-            **_place(host, port),
+            **_listen_options(host, port),
             backlog=BACKLOG,
             ssl=tls,
             ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None,
-            # A client that sleeps over its connection would hold up the stop for the whole grace.
+            # An inactive client would delay the stop for the whole grace period.
             ssl_shutdown_timeout=self._linger_seconds if tls else None,
         )
         self._begin(server)
-        names = [each.getsockname() for each in server.sockets]
+        names = [bound.getsockname() for bound in server.sockets]
         self.addresses += [str(name[0]) for name in names]
         return self.addresses[0], int(names[0][1])
 
@@ -107,7 +114,7 @@ class Connections:
             self._tick()
 
     def wind_down(self) -> None:
-        """Accept nothing new, and let every connection finish what was begun."""
+        """Accept nothing new, and let every connection finish its requests."""
         self.stopping = True
         for server in self._servers:
             server.close()
@@ -115,7 +122,7 @@ class Connections:
             connection.wind_down()
 
     async def stop(self, grace_seconds: float) -> list[Served]:
-        """Wind down, and abort what has not finished within the grace: the answer is what was aborted."""
+        """Wind down, and abort the connections that do not finish within the grace period. Return the aborted ones."""
         if not self.stopping:
             self.wind_down()
         left: list[Served] = []
@@ -141,7 +148,7 @@ class Connections:
     # ------------------------------------------------------------------ deadlines
 
     def sweep(self) -> None:
-        """End what is overdue. Called by the timer; tests with their own clock call it themselves."""
+        """End overdue connections. Called by the timer, and by tests with their own clock."""
         self.now = now = self.clock()
         for connection in self:
             connection.sweep(now)
@@ -155,10 +162,10 @@ class Connections:
         self.sweep()
         self._timer = asyncio.get_running_loop().call_later(self._sweep_seconds, self._tick)
 
-    # ------------------------------------------------------------------ what a connection calls
+    # ------------------------------------------------------------------ called by connections
 
     def add(self, connection: Served) -> str:
-        """Count a connection in; why it has to go, or nothing. It counts until it is removed, even if it has to go."""
+        """Add a connection. Return why it must be closed, or an empty string. It counts until it is removed."""
         peer = connection.peer
         self._open.add(connection)
         self._per_address[peer] += 1
@@ -171,13 +178,25 @@ class Connections:
         else:
             return ""
         self.counts[reason] += 1
+        if self._reserve:
+            self._admit_reserved(connection)
+            return RESERVED
         self._turned_away += 1
         return reason
+
+    def _admit_reserved(self, connection: Served) -> None:
+        if len(self._reserved) >= self._reserve:
+            oldest = next(iter(self._reserved))
+            del self._reserved[oldest]
+            oldest.abort()
+            self._turned_away += 1
+        self._reserved[connection] = None
 
     def remove(self, connection: Served) -> None:
         if connection not in self._open:
             return
         self._open.remove(connection)
+        self._reserved.pop(connection, None)
         self._per_address[connection.peer] -= 1
         if not self._per_address[connection.peer]:
             del self._per_address[connection.peer]
@@ -185,28 +204,28 @@ class Connections:
             self._none_open.set()
 
     def count(self, reason: str) -> None:
-        """Something was refused or ended by us, for this reason."""
+        """Count a request or connection that we refused or ended."""
         self.counts[reason] += 1
 
 
 def endpoint_of(transport: asyncio.BaseTransport | None) -> str:
-    """The same with its port, as tools of the operating system show it."""
+    """Return address and port of the peer, or an empty string."""
     name = transport.get_extra_info("peername") if transport is not None else None
     if not isinstance(name, tuple):
         return ""
     return f"[{name[0]}]:{name[1]}" if ":" in str(name[0]) else f"{name[0]}:{name[1]}"
 
 
-def _place(host: str, port: int) -> dict[str, Any]:
-    """`::` is every address of this machine, those of IPv4 as well; asyncio alone would leave them out."""
+def _listen_options(host: str, port: int) -> dict[str, Any]:
+    """Return the options of create_server. `::` includes the IPv4 addresses, which asyncio alone would leave out."""
     if host != "::":
         return {"host": host, "port": port}
     if not socket.has_dualstack_ipv6():
-        return {"host": "0.0.0.0", "port": port}  # noqa: S104 - every address was asked for
+        return {"host": "0.0.0.0", "port": port}  # noqa: S104 - every address is wanted
     return {"sock": socket.create_server((host, port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)}
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """The address of the other side, without its port; empty if it has none (a Unix socket)."""
+    """Return the address of the peer without its port, or an empty string (a Unix socket)."""
     name = transport.get_extra_info("peername")
     return str(name[0]) if isinstance(name, tuple) else ""

@@ -1,4 +1,4 @@
-"""What a door asks of its callers: TLS, with client certificates or without, and bearer tokens."""
+"""The credentials of callers: TLS, with or without client certificates, and bearer tokens."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from penstock.errors import InvalidArgumentError
 def server_context(
     door: str, certificate: str | None, key: str | None, *, client_ca: str | None = None, protocols: Sequence[str] = ()
 ) -> ssl.SSLContext | None:
-    """TLS 1.2 or newer; None without a certificate. With `client_ca`, only for clients whose certificate it signed.
+    """Return a context for TLS 1.2 or newer, or None without a certificate.
 
-    `door` names the settings that an error is about; `protocols` are offered by ALPN.
+    `client_ca`: only clients with a certificate that it signed may connect. `door`: prefix of the settings, for errors.
+    `protocols`: offered by ALPN.
     """
     if certificate is None:
         return None
@@ -30,14 +31,16 @@ def server_context(
             context.load_verify_locations(client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
     except ssl.SSLError:
-        raise InvalidArgumentError(f"{settings} cannot be used: expected PEM, and a key that fits") from None
+        raise InvalidArgumentError(
+            f"{settings} cannot be used: expected PEM, and a key that belongs to the certificate"
+        ) from None
     except OSError as error:
         raise InvalidArgumentError(f"{settings} cannot be used: {error.strerror}") from None
     return context
 
 
 class BearerTokens:
-    """The tokens that callers may show. They are compared in a time that says nothing about them."""
+    """The valid bearer tokens. They are compared in constant time."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = [token.encode() for token in tokens]
@@ -46,7 +49,7 @@ class BearerTokens:
         return bool(self._tokens)
 
     def admit(self, authorization: bytes) -> bool:
-        """Whether the value of an Authorization header shows one of them."""
+        """Return whether an Authorization header has one of the tokens."""
         scheme, _, token = authorization.partition(b" ")
-        known = [hmac.compare_digest(token.strip(), each) for each in self._tokens]
-        return scheme.lower() == b"bearer" and any(known)
+        matches = [hmac.compare_digest(token.strip(), valid) for valid in self._tokens]
+        return scheme.lower() == b"bearer" and any(matches)

@@ -15,6 +15,7 @@ from penstock.broker.dump import StateDump
 from penstock.journal.memory import MemoryJournal
 from penstock.journal.port import Journal
 from penstock.journal.sqlite import SqliteJournal
+from tests.lenient import LenientQueue
 
 JOURNALS = ("memory", "sqlite")
 
@@ -54,6 +55,11 @@ class Harness:
             self.queue.close()
         self.queue = self._start()
         return self.queue
+
+    @property
+    def lenient(self) -> LenientQueue:
+        """The queue for a caller whose receipts are not strict."""
+        return LenientQueue(self.queue)
 
     def dump(self) -> StateDump:
         return self.queue.engine.broker.state.dump()

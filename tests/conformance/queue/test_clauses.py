@@ -276,7 +276,7 @@ def test_nothing_piles_up_over_many_cycles(harness: Harness, queue: MessageQueue
 
 
 def capped(harness: Harness) -> MessageQueue:
-    queue = harness.again(limits=Limits(queue_max_messages=3, queue_max_bytes=100))
+    queue = harness.again(limits=Limits(queue_messages_max=3, queue_bytes_max=100))
     harness.topic_with("full", "other")
     return queue
 
@@ -327,4 +327,4 @@ def test_the_default_cap_is_ten_thousand_messages(harness: Harness, queue: Messa
     harness.topic_with("sub")
     queue.publish("topic", [b"x"] * 10_001)
     assert queue.backlog("sub").messages == 10_000
-    assert (Limits().queue_max_messages, Limits().queue_max_bytes) == (10_000, 100 * MIB)
+    assert (Limits().queue_messages_max, Limits().queue_bytes_max) == (10_000, 100 * MIB)

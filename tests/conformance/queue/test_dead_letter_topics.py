@@ -14,7 +14,7 @@ POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 2}
 
 def failures(queue: MessageQueue) -> tuple[int, int, int]:
     (sub,) = [each for each in queue.statistics().subscriptions if each.subscription == "sub"]
-    return sub.dead_lettered, sub.dead_letter_failures, sub.dead_letters_unread
+    return sub.counts.dead_lettered, sub.counts.dead_letter_failures, sub.counts.dead_letters_unread
 
 
 def fail(harness: Harness) -> None:

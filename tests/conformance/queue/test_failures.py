@@ -17,6 +17,7 @@ from penstock import (
     TopicOptions,
 )
 from penstock.broker.log import Sizes
+from penstock.errors import OtherMessagesError
 from tests.conformance.queue.harness import Harness
 
 POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 1}
@@ -78,7 +79,7 @@ def test_a_dead_letter_is_one_step(harness: Harness, queue: MessageQueue) -> Non
 
 def test_a_full_dead_letter_queue_does_not_stop_its_source(harness: Harness) -> None:
     """Where publishes are refused at the cap, a dead letter is still taken: it has nowhere else to be."""
-    queue = harness.again(limits=Limits(queue_max_messages=2, refuse_when_full=True))
+    queue = harness.again(limits=Limits(queue_messages_max=2, refuse_when_full=True))
     harness.topic_with("letters", topic="dead")
     harness.topic_with("sub", dead_letter_policy=POLICY)
     harness.publish("x", "y", topic="dead")
@@ -94,7 +95,7 @@ def test_a_full_dead_letter_queue_does_not_stop_its_source(harness: Harness) -> 
 
 
 def test_a_full_queue_refuses_the_publish_where_it_is_told_to(harness: Harness) -> None:
-    queue = harness.again(limits=Limits(queue_max_messages=2, refuse_when_full=True))
+    queue = harness.again(limits=Limits(queue_messages_max=2, refuse_when_full=True))
     harness.topic_with("sub")
     harness.publish("a")
     with pytest.raises(ResourceExhaustedError, match="Queue is full: sub"):
@@ -108,7 +109,7 @@ def test_a_full_queue_refuses_the_publish_where_it_is_told_to(harness: Harness) 
 
 
 def test_a_limit_of_zero_is_no_limit(harness: Harness) -> None:
-    queue = harness.again(limits=Limits(message_max_bytes=0, queue_max_messages=0, queue_max_bytes=0))
+    queue = harness.again(limits=Limits(message_max_bytes=0, queue_messages_max=0, queue_bytes_max=0))
     harness.topic_with("sub")
     queue.publish("topic", [b"x" * (11 << 20)])
     queue.publish("topic", [b"x"] * 10_001)
@@ -139,7 +140,7 @@ def test_limits_that_name_no_prefix_leave_the_reserved_one(harness: Harness) -> 
 
 
 def test_what_a_full_queue_refused_has_no_age(harness: Harness) -> None:
-    queue = harness.again(limits=Limits(queue_max_messages=1))
+    queue = harness.again(limits=Limits(queue_messages_max=1))
     harness.topic_with("sub")
     harness.publish("a", "discarded")
     harness.clock.advance(5)
@@ -199,6 +200,26 @@ def test_a_repeat_with_another_count_is_refused(harness: Harness, queue: Message
         once(queue, 1, b"a")
     with pytest.raises(InvalidArgumentError, match="needs a producer"):
         queue.publish("topic", [b"x"], Once("", 1, 1))
+
+
+def test_a_repeat_with_other_messages_is_refused_where_digests_are_known(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
+
+    def publish(body: bytes, sequence: int, digest: int = 0, epoch: int = 1) -> list[str]:
+        return queue.publish("topic", [Draft(body)], Once("spark", epoch, sequence, digest))
+
+    first, second = publish(b"a", 1, digest=11), publish(b"b", 2)
+    for crash in (False, True, None):
+        assert publish(b"a", 1, digest=11) == first
+        with pytest.raises(OtherMessagesError, match="Sequence 1 was taken with other messages"):
+            publish(b"c", 1, digest=12)
+        # A publisher of an older release gives no digest.
+        assert publish(b"c", 1) == first
+        assert publish(b"c", 2, digest=12) == second
+        if harness.kind != "memory" and crash is not None:
+            queue = harness.reopen(crash=crash)
+    assert publish(b"c", 1, digest=12, epoch=2) != first
+    assert harness.drain("sub") == ["a", "b", "c"]
 
 
 def test_a_producer_is_known_per_topic_and_forgotten_when_long_silent(harness: Harness) -> None:

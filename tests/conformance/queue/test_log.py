@@ -207,7 +207,7 @@ def test_history_outlives_the_cache(harness: Harness) -> None:
 
 def test_retention_reaches_what_the_cache_cannot_hold_together(harness: Harness) -> None:
     """The bytes of what goes are known from two far places of the log; they need not be in memory at once."""
-    queue = harness.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_max_messages=0))
+    queue = harness.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_messages_max=0))
     queue.register_topic("topic", TopicOptions(retention_seconds=10**6))
     queue.register_subscription("sub", "topic", message_retention_duration=100)
     for _ in range(5):
@@ -222,7 +222,7 @@ def test_retention_reaches_what_the_cache_cannot_hold_together(harness: Harness)
 
 def test_retention_passes_what_a_full_subscription_did_not_take_and_the_topic_forgot(harness: Harness) -> None:
     """Such messages lie above the cursor and below the head: there is nothing to read of them."""
-    queue = harness.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_max_messages=4))
+    queue = harness.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_messages_max=4))
     queue.register_topic("topic")
     queue.register_subscription("reader", "topic")
     queue.register_subscription("sub", "topic", message_retention_duration=4)

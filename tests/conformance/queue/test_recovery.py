@@ -10,8 +10,6 @@ import pytest
 from penstock import Draft, FailedPreconditionError, Limits, MessageQueue, Once, SubscriptionOptions, TopicOptions
 from tests.conformance.queue.harness import Harness
 
-LENIENT = SubscriptionOptions(strict_receipts=False)
-
 
 def leases(harness: Harness) -> None:
     harness.topic_with("sub", ack_deadline_seconds=60)
@@ -51,7 +49,7 @@ def lanes(harness: Harness) -> None:
 
 
 def skips(harness: Harness) -> None:
-    harness.again(limits=Limits(queue_max_messages=3))
+    harness.again(limits=Limits(queue_messages_max=3))
     harness.topic_with("sub")
     harness.publish("a", "b", "c", "discarded")
     for message in harness.queue.pull("sub", 2):
@@ -61,11 +59,11 @@ def skips(harness: Harness) -> None:
 
 def adopted(harness: Harness) -> None:
     harness.queue.register_topic("topic")
-    harness.queue.register_subscription("sub", "topic", LENIENT)
+    harness.queue.register_subscription("sub", "topic")
     harness.publish("a", "b", "c", "d")
     number = harness.queue.engine.broker.state.subscription("sub").number
-    harness.queue.ack(harness.queue.engine.broker.publisher_receipt(number, 2))
-    harness.queue.replace_body(harness.queue.engine.broker.publisher_receipt(number, 1), b"changed", 30)
+    harness.lenient.ack(harness.queue.engine.broker.publisher_receipt(number, 2))
+    harness.lenient.replace_body(harness.queue.engine.broker.publisher_receipt(number, 1), b"changed", 30)
 
 
 def delays(harness: Harness) -> None:
@@ -102,7 +100,7 @@ def options(harness: Harness) -> None:
     harness.queue.register_topic("topic", kept)
     harness.queue.register_topic("gone")
     chosen = SubscriptionOptions(
-        lease_seconds=33, strict_receipts=False, exactly_once=True, filter="attributes:x", dead_letter_topic="dead",
+        lease_seconds=33, exactly_once=True, filter="attributes:x", dead_letter_topic="dead",
         max_delivery_attempts=9, expired_topic="expired", flow_max_messages=4, flow_max_bytes=5, retention_seconds=6,
         retain_acked=True, expiration_seconds=10**6, labels={"l": "m"}, extras={"n": "o"},
     )  # fmt: skip

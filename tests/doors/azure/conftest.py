@@ -1,4 +1,4 @@
-"""The Azure door, opened for a test."""
+"""Fixtures for tests of the Azure API: a server in memory."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def azure() -> Iterator[Harness]:
 
 @pytest.fixture
 def orders(azure: Harness) -> Harness:
-    """With one queue, `orders`."""
+    """Return a server with one queue, `orders`."""
     azure.create("orders")
     return azure

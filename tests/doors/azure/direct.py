@@ -1,4 +1,4 @@
-"""The Azure door without a socket: a request object in, a response object out, thousands of times a second."""
+"""The Azure API without a socket: request objects in, response objects out, thousands of times a second."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.accounts import read_accounts
 from penstock.doors.azure.options import AzureOptions
 from penstock.doors.azure.server import AzureDoor
+from penstock.doors.google import dead_letters
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
-from penstock.wire.message import Request, Response
+from penstock.services.moves.registry import Moves
+from penstock.wire.http1_message import Request, Response
 from tests.doors.azure.signing import ACCOUNT, account_sas
 from tests.doors.clocks import clock_at
 
@@ -39,7 +41,7 @@ class Direct:
         headers: Sequence[tuple[str, str]] = (),
         signed: bool = True,
     ) -> Response:
-        """A request for a whole target, with an account SAS unless it has credentials of its own."""
+        """Send a request for a path and query, with an account SAS unless it has other credentials."""
         path, _, query = target.partition("?")
         query = "&".join(part for part in (query, self._sas if signed else "") if part)
         sent = [("host", "127.0.0.1"), ("x-ms-version", "2021-08-06"), *headers]
@@ -58,6 +60,7 @@ def opened_directly(options: AzureOptions | None = None, *, now: int | None = No
             port=0,
             queue=queue,
             accounts=read_accounts(None),
+            moves=Moves(queue, dead_letters),
             log=logging.getLogger("test.fuzz"),
             options=options or AzureOptions(),
         )

@@ -1,4 +1,4 @@
-"""The Azure door over a broker in memory, on a free port, with a clock that tests move."""
+"""The Azure API over a broker in memory, on a free port, with a clock that tests move."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.accounts import read_accounts
 from penstock.doors.azure.options import AzureOptions
 from penstock.doors.azure.server import AzureDoor
+from penstock.doors.google import dead_letters
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
+from penstock.services.moves.registry import Moves
 from penstock.wire.budget import Budget
 from tests.doors.azure.signing import ACCOUNT, VERSION, account_sas
 from tests.doors.clocks import clock_at
@@ -36,7 +38,7 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The error code, which header and body must agree on."""
+        """The error code. It must be the same in the header and the body."""
         code = self.headers.get("x-ms-error-code", "")
         if self.body:
             assert (self.xml.findtext("Code") or "") == code
@@ -70,7 +72,7 @@ class Harness:
         self.secure: ssl.SSLContext | None = None
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Something that has to happen in the loop of the door."""
+        """Run a coroutine in the event loop of the server."""
 
         async def done() -> T:
             return await work()
@@ -80,7 +82,7 @@ class Harness:
     def send(
         self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """One request, exactly as given."""
+        """Send one request, exactly as given."""
         if self.secure is not None:
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
                 "localhost", self.port, timeout=SECONDS, context=self.secure
@@ -105,14 +107,14 @@ class Harness:
         sas: str | None = None,
         **headers: str,
     ) -> Answer:
-        """A request to `/account/path`, allowed by an account SAS unless another one is given."""
+        """Send a request to `/account/path`, with an account SAS unless another one is given."""
         sas = self.sas if sas is None else sas
         sent = {"x-ms-version": VERSION} | {name.replace("_", "-"): value for name, value in headers.items()}
         joint = "&" if "?" in path else "?"
         return self.send(method, f"/{ACCOUNT}/{path}{joint + sas if sas else ''}", body, sent)
 
     def dialect(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
-        """A request in the specification's own dialect."""
+        """Send a request in the dialect of the specification."""
         return self.send(method, f"/queue/myaccount/{path}", body, {"Content-Type": "application/xml"} | headers)
 
     def create(self, name: str = "orders") -> str:
@@ -143,7 +145,7 @@ def with_query(path: str, parameters: dict[str, Any]) -> str:
 
 
 def place_of(answer: Answer, queue: str = "orders") -> str:
-    """The path and receipt of the first message of an answer."""
+    """Return the path of the first message in an answer, with its receipt."""
     return f"{queue}/messages/{answer.text('MessageId')}?popreceipt={answer.text('PopReceipt')}"
 
 
@@ -151,20 +153,23 @@ def place_of(answer: Answer, queue: str = "orders") -> str:
 def opened(
     *, accounts: str | None = None, now: int | None = None, budget: Budget | None = None, **options: Any
 ) -> Iterator[Harness]:
-    """A door that lives as long as the block."""
+    """Run a server during the block."""
     clock = clock_at(now)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     async def open_door() -> tuple[AsyncMessageQueue, AzureDoor]:
-        queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS, clock=clock)
+        queue = AsyncMessageQueue(
+            MemoryJournal(), limits=SERVER_LIMITS, clock=clock, describe_source=dead_letters.source_attributes
+        )
         await queue.start()
         door = AzureDoor(
             host="127.0.0.1",
             port=0,
             queue=queue,
             accounts=read_accounts(accounts),
+            moves=Moves(queue, dead_letters),
             log=logging.getLogger("test.azure"),
             options=AzureOptions(**options),
             budget=budget,

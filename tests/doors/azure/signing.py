@@ -70,7 +70,7 @@ STANDARD_HEADERS = (
 
 
 def shared_key(method: str, target: str, headers: dict[str, str], *, key: str = KEY, account: str = ACCOUNT) -> str:
-    """The Authorization header of a request to `target`, a path with its query."""
+    """Return the Authorization header of a request to `target`, a path with its query."""
     path, _, given = target.partition("?")
     low = {name.lower(): value for name, value in headers.items()}
     lines = [method, *(low.get(name, "") for name in STANDARD_HEADERS)]
@@ -93,7 +93,7 @@ def shared_key_lite(method: str, target: str, headers: dict[str, str]) -> str:
 
 
 def token(claims: dict[str, object]) -> str:
-    """A JWT with these claims and a signature that says nothing."""
+    """Return a JWT with these claims and an arbitrary signature."""
     import json
 
     parts = [{"alg": "none"}, claims]

@@ -1,4 +1,4 @@
-"""What a receive and a delete cost does not depend on how many messages wait: counted in calls, not in seconds."""
+"""The cost of a receive and a delete does not depend on the depth of the queue. It is counted in function calls."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from penstock.assembly import SERVER_LIMITS
 from penstock.broker.model import Draft
 from penstock.doors.azure.accounts import read_accounts
 from penstock.doors.azure.server import AzureDoor
+from penstock.doors.google import dead_letters
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
-from penstock.wire.message import Request, Response
+from penstock.services.moves.registry import Moves
+from penstock.wire.http1_message import Request, Response
 from tests.doors.azure.signing import ACCOUNT, account_sas
 
 TOPIC = f"projects/{ACCOUNT}/topics/orders"
@@ -30,7 +32,7 @@ def request(method: str, path: str, query: str = "", body: bytes = b"") -> Reque
 
 
 async def counted(work: Callable[[], Awaitable[Response]]) -> tuple[Response, int]:
-    """The answer, and how many Python functions were called on the way to it."""
+    """Return the answer and the number of Python functions that were called for it."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: Any) -> None:
@@ -49,7 +51,12 @@ async def costs(depth: int) -> list[int]:
     queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS, clock=ManualClock())
     await queue.start()
     door = AzureDoor(
-        host="127.0.0.1", port=0, queue=queue, accounts=read_accounts(None), log=logging.getLogger("test.depth")
+        host="127.0.0.1",
+        port=0,
+        queue=queue,
+        accounts=read_accounts(None),
+        moves=Moves(queue, dead_letters),
+        log=logging.getLogger("test.depth"),
     )
     answer = door._answer
     assert (await answer(request("PUT", "orders"))).status == 201

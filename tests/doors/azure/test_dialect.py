@@ -206,7 +206,7 @@ def test_message_properties(inbox: Harness) -> None:
     ],
 )
 def test_text_is_base64_by_default(inbox: Harness, text: str, kept: str) -> None:
-    """003 AC7: what is Base64 stays, anything else is encoded; `Test` is Base64 and stays."""
+    """003 AC7: text in Base64 is unchanged, other text is encoded. `Test` is Base64 and is unchanged."""
     assert put(inbox, text).status == 201
     assert get(inbox).text("MessageText") == kept
 
@@ -221,14 +221,14 @@ def test_creating_a_queue_again_is_always_a_conflict(inbox: Harness) -> None:
     assert (inbox.dialect("PUT", "inbox").status, inbox.dialect("PUT", "inbox").code) == (409, "QueueAlreadyExists")
 
 
-def test_codes_of_the_dialect(azure: Harness) -> None:
+def test_error_codes_of_the_dialect(azure: Harness) -> None:
     assert azure.dialect("PUT", "UPPER").code == "InvalidQueueName"
     assert azure.dialect("PUT", "ab").code == "InvalidQueueName"
     assert azure.dialect("PUT", "1st-queue").status == 201
     assert azure.dialect("GET", "1st-queue?comp=nothing").code == "InvalidQueryParameter"
 
 
-def test_a_marker_is_the_last_name(azure: Harness) -> None:
+def test_next_marker_is_the_last_name(azure: Harness) -> None:
     for name in ("queue1", "queue2", "queue3"):
         azure.dialect("PUT", name)
     page = azure.dialect("GET", "?comp=list&maxresults=2")

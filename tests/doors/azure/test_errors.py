@@ -104,7 +104,7 @@ def test_a_number_out_of_range(
         ("GET", "?comp=list&include=everything", "Only metadata can be included"),
     ],
 )
-def test_a_value_that_is_not_one(orders: Harness, method: str, path: str, reason: str) -> None:
+def test_an_invalid_value(orders: Harness, method: str, path: str, reason: str) -> None:
     answer = orders.ask(method, path, body_of("x") if method == "POST" else None)
     assert (answer.status, answer.code, answer.text("Reason")) == (400, "InvalidQueryParameterValue", reason)
 
@@ -219,8 +219,8 @@ def test_an_update_needs_its_timeout(orders: Harness) -> None:
         ("%c3%bcmlaut", "InvalidResourceName"),
     ],
 )
-def test_a_name_that_no_queue_can_have(azure: Harness, name: str, code: str) -> None:
-    """Whatever is asked of it: that no such queue is there would be true, and would hide the mistake."""
+def test_an_invalid_queue_name(azure: Harness, name: str, code: str) -> None:
+    """For every operation: QueueNotFound would be true, but would hide the mistake in the name."""
     for method, path in (
         ("PUT", name),
         ("DELETE", name),
@@ -236,7 +236,7 @@ def test_a_name_that_no_queue_can_have(azure: Harness, name: str, code: str) -> 
         assert (answer.status, answer.code) == (400, code), (method, path)
 
 
-def test_the_service_has_words_for_a_name(azure: Harness) -> None:
+def test_an_invalid_name_is_refused_as_by_the_service(azure: Harness) -> None:
     length = "The specified resource name length is not within the permissible limits.\n"
     assert azure.ask("PUT", "ab").text("Message").startswith(length)
     characters = "The specifed resource name contains invalid characters.\n"  # spelled as the service spells it
@@ -247,7 +247,7 @@ def test_the_service_has_words_for_a_name(azure: Harness) -> None:
 
 
 @pytest.mark.parametrize("name", ["abc", "1-digit-first", "a" * 63, "000"])
-def test_a_name_that_a_queue_can_have(azure: Harness, name: str) -> None:
+def test_a_valid_queue_name(azure: Harness, name: str) -> None:
     assert azure.ask("PUT", name).status == 201
 
 
@@ -264,7 +264,7 @@ def test_a_body_over_the_limit_of_the_server(orders: Harness) -> None:
     assert (answer.status, answer.code, answer.text("MaxLimit")) == (413, "RequestBodyTooLarge", "131584")
 
 
-def test_a_version_that_is_none(azure: Harness) -> None:
+def test_an_invalid_version(azure: Harness) -> None:
     answer = azure.ask("GET", "?comp=list", x_ms_version="newest")
     assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
     assert (answer.text("HeaderName"), answer.text("HeaderValue")) == ("x-ms-version", "newest")
@@ -292,7 +292,7 @@ def test_a_long_life_needs_a_version_that_knows_it(orders: Harness) -> None:
         ({"x-ms-meta-big": "x" * 8190}, "MetadataTooLarge"),
     ],
 )
-def test_metadata_that_cannot_be(azure: Harness, headers: dict[str, str], code: str) -> None:
+def test_invalid_metadata(azure: Harness, headers: dict[str, str], code: str) -> None:
     answer = azure.send("PUT", f"/{ACCOUNT}/orders?{azure.sas}", headers=headers)
     assert (answer.status, answer.code) == (400, code)
 
@@ -309,7 +309,7 @@ def test_metadata_that_cannot_be(azure: Harness, headers: dict[str, str], code: 
         ("PUT", "?restype=service&comp=properties", 400, "InvalidXmlDocument"),
     ],
 )
-def test_what_the_service_does_not_do(orders: Harness, method: str, path: str, status: int, code: str) -> None:
+def test_unknown_operations(orders: Harness, method: str, path: str, status: int, code: str) -> None:
     answer = orders.ask(method, path)
     assert (answer.status, answer.code) == (status, code)
 
@@ -337,7 +337,7 @@ def test_overload_is_server_busy(orders: Harness, monkeypatch: pytest.MonkeyPatc
     assert b"no room for anybody" not in answer.body
 
 
-def test_a_bug_is_an_internal_error_that_says_nothing(orders: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_an_internal_error_without_details(orders: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*arguments: object) -> None:
         raise KeyError("secret")
 
@@ -359,7 +359,7 @@ def test_what_is_not_http_is_refused_in_xml(azure: Harness) -> None:
 
 
 def test_a_queue_of_another_topic_is_in_the_way(azure: Harness) -> None:
-    """A subscription of the queue's name that reads something else, made through another door."""
+    """Another protocol created a subscription with the name of the queue, on another topic."""
     home = f"projects/{ACCOUNT}"
     azure.run(lambda: azure.queue.create_topic(f"{home}/topics/elsewhere"))
     azure.run(lambda: azure.queue.create_subscription(f"{home}/subscriptions/taken", f"{home}/topics/elsewhere"))
@@ -379,7 +379,7 @@ CENTURY = 100 * 366 * 86400
 
 
 @pytest.mark.parametrize("seconds", [CENTURY + 1, 10**17])
-def test_a_time_to_live_that_was_cut_short_is_said(orders: Harness, seconds: int) -> None:
+def test_a_time_to_live_that_was_cut_has_a_warning(orders: Harness, seconds: int) -> None:
     answer = orders.ask("POST", f"orders/messages?messagettl={seconds}", body_of("x"))
     assert (answer.status, answer.headers["warning"]) == (201, f'299 - "messagettl was cut to {CENTURY} seconds"')
     answer = orders.ask("POST", f"orders/messages?messagettl={CENTURY}", body_of("x"))
@@ -401,15 +401,15 @@ def test_a_timeout_is_accepted_everywhere(orders: Harness, timeout: str) -> None
         ("not*base64", "InvalidMd5"),
     ],
 )
-def test_a_body_is_the_one_that_was_digested(orders: Harness, digest: str, code: str) -> None:
-    """What arrives with a Content-MD5 is checked, and stored only if it fits."""
+def test_a_body_must_match_its_md5(orders: Harness, digest: str, code: str) -> None:
+    """A body with a Content-MD5 is stored only if the digest matches."""
     answer = orders.ask("POST", "orders/messages", body_of("x"), Content_MD5=digest)
     assert (answer.status, answer.headers.get("x-ms-error-code", "")) == (400 if code else 201, code)
     assert orders.count() == (0 if code else 1)
 
 
-def test_the_receipts_a_stranger_would_try_take_no_message(orders: Harness) -> None:
-    """003: a receipt speaks for its holder; numbers that count up in Base64 were found with 22 tries."""
+def test_guessed_receipts_delete_no_message(orders: Harness) -> None:
+    """003: a receipt identifies its holder. Receipts that counted up in Base64 were guessed with 22 tries."""
     put = orders.ask("POST", "orders/messages", body_of("a"))
     held = orders.ask("GET", "orders/messages")
     message = held.text("MessageId")
@@ -420,14 +420,14 @@ def test_the_receipts_a_stranger_would_try_take_no_message(orders: Harness) -> N
     assert orders.ask("DELETE", place_of(held)).status == 204
 
 
-def test_a_body_that_is_packed_is_refused(orders: Harness) -> None:
+def test_a_compressed_body_is_refused(orders: Harness) -> None:
     answer = orders.ask("POST", "orders/messages", body_of("x"), Content_Encoding="gzip")
     assert (answer.status, answer.code) == (400, "UnsupportedHeader")
     assert orders.count() == 0
 
 
 @pytest.mark.parametrize("code", ["AccountIsDisabled", "OperationTimedOut"])
-def test_a_code_that_only_a_fault_asks_for(orders: Harness, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+def test_a_code_that_only_fault_injection_uses(orders: Harness, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     error = errors.UnavailableError("asked for")
     error.protocol_code = code
 
@@ -440,6 +440,6 @@ def test_a_code_that_only_a_fault_asks_for(orders: Harness, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("header", [{}, {"If_Match": '"x"'}, {"If_None_Match": "*"}])
-def test_what_means_nothing_here_is_passed_over(orders: Harness, header: dict[str, str]) -> None:
+def test_unknown_parameters_and_headers_are_ignored(orders: Harness, header: dict[str, str]) -> None:
     answer = orders.ask("POST", "orders/messages?unheard=of", body_of("x"), **header)
     assert answer.status == 201

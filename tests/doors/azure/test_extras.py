@@ -1,18 +1,20 @@
-"""What Azure does not have: poison queues, redrive, long polling, larger messages. All of it off unless asked for."""
+"""Extras that Azure does not have, off by default: poison queues, redrive, long polling, larger messages."""
 
 from __future__ import annotations
 
 import threading
 
-from tests.doors.azure.harness import Harness, body_of, opened
+from penstock.broker.model import SECOND, Draft
+from tests.doors.azure.harness import Harness, body_of, opened, place_of
 from tests.doors.azure.signing import ACCOUNT
 from tests.doors.azure.test_credentials import headers_of, shared_key
 
 POISON = "orders-poison"
+PROJECT = "projects/devstoreaccount1"
 
 
 def fail(harness: Harness, times: int) -> None:
-    """Take the message and let its time pass."""
+    """Get the message and let its visibility timeout pass."""
     for _ in range(times):
         assert len(harness.get(visibilitytimeout=1).texts("MessageId")) == 1
         harness.clock.advance(1)
@@ -25,7 +27,7 @@ def redrive(harness: Harness, queue: str) -> dict[str, str]:
     return {**answer.headers, "status": str(answer.status)}
 
 
-def test_a_message_that_fails_too_often_moves_aside_and_can_come_back() -> None:
+def test_a_message_moves_to_the_poison_queue_and_back() -> None:
     with opened(poison_after=3) as azure:
         azure.create("orders")
         azure.put("bad")
@@ -51,7 +53,7 @@ def test_one_queue_can_have_its_own_poison_queue(azure: Harness) -> None:
 
 
 def test_without_its_poison_queue_a_queue_keeps_its_messages() -> None:
-    """The neighbour may be deleted like any queue: messages stay where they are, and move again once it is back."""
+    """Without its poison queue a queue keeps its messages. They move again once the poison queue is back."""
     with opened(poison_after=2) as azure:
         azure.create("orders")
         assert azure.ask("DELETE", POISON).status == 204
@@ -74,10 +76,42 @@ def test_a_queue_deleted_with_its_poison_queue_leaves_nothing_behind() -> None:
         assert azure.ask("GET", "?comp=list").texts("Name") == ["orders", POISON]
 
 
-def test_without_being_asked_for_nothing_moves(orders: Harness) -> None:
+def test_no_message_moves_by_default(orders: Harness) -> None:
     orders.put()
     fail(orders, 20)
     assert orders.ask("GET", f"{POISON}?comp=metadata").code == "QueueNotFound"
+
+
+def test_a_redriven_message_is_unchanged() -> None:
+    """A message keeps its attributes, ordering key and time to live. Attributes of dead-lettering are removed."""
+    with opened(poison_after=1) as azure:
+        azure.create("orders")
+        azure.run(lambda: azure.queue.publish(f"{PROJECT}/topics/orders", [Draft(b"other", {"tenant": "a"}, "key-1")]))
+        fail(azure, 1)
+        assert azure.get().texts("MessageId") == []
+        draft = Draft(b"by hand", {"b": "c"}, "key-2", ttl_seconds=3600)
+        azure.run(lambda: azure.queue.publish(f"{PROJECT}/topics/{POISON}", [draft]))
+        answer = redrive(azure, POISON)
+        assert (answer["status"], answer["x-ms-redriven-messages-count"]) == ("204", "2")
+        assert answer["x-ms-left-messages-count"] == "0"
+        deliveries = azure.run(lambda: azure.queue.pull(f"{PROJECT}/subscriptions/orders", 10))
+        messages = {each.message.data: each.message for each in deliveries}
+        other, by_hand = messages[b"other"], messages[b"by hand"]
+        assert (dict(other.attributes), other.ordering_key) == ({"tenant": "a"}, "key-1")
+        assert (dict(by_hand.attributes), by_hand.ordering_key) == ({"b": "c"}, "key-2")
+        assert by_hand.expires_at == azure.clock.now() + 3600 * SECOND
+
+
+def test_a_redrive_leaves_messages_that_a_consumer_has() -> None:
+    with opened(poison_after=1) as azure:
+        azure.create("orders")
+        for text in ("one", "two"):
+            azure.put(text, POISON)
+        held = azure.get(POISON)
+        answer = redrive(azure, POISON)
+        assert (answer["x-ms-redriven-messages-count"], answer["x-ms-left-messages-count"]) == ("1", "1")
+        assert azure.ask("DELETE", place_of(held, POISON)).status == 204
+        assert (azure.count(POISON), azure.get().texts("MessageText")) == (0, ["two"])
 
 
 def test_only_poison_queues_are_redriven(orders: Harness) -> None:
@@ -97,7 +131,7 @@ def test_an_empty_get_waits_for_a_message() -> None:
         assert texts == ["at last"]
 
 
-def test_a_door_that_closes_answers_those_who_wait() -> None:
+def test_a_stopping_server_answers_waiting_gets() -> None:
     with opened(poll_seconds=600) as azure:
         azure.create("orders")
         statuses: list[int] = []

@@ -1,4 +1,4 @@
-"""Whatever a request holds, it is answered: with what it asked for or with a refusal, never with a bug."""
+"""Any request is answered with a success or a refusal, never with a bug."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.wire.message import Request, Response, encode
+from penstock.wire.http1_message import Request, Response, encode
 from tests.doors.azure.direct import opened_directly
 from tests.doors.azure.signing import ACCOUNT, account_sas, query, service_fields
 
@@ -93,8 +93,8 @@ VENDOR = "x-ms-version x-ms-date x-ms-meta-a x-ms-client-request-id"
 
 
 @pytest.mark.parametrize("name", f"{SINGLE} {VENDOR}".split())
-def test_a_header_that_is_there_twice_is_refused(answer: Callable[[Request], Response], name: str) -> None:
-    """Of two values one would be passed over in silence."""
+def test_a_repeated_header_is_refused(answer: Callable[[Request], Response], name: str) -> None:
+    """Otherwise one of the two values would be ignored."""
     sent = [("host", "127.0.0.1"), (name, "one"), (name, "two")]
     spelled = [each.encode() for each, _ in sent]
     request = Request("PUT", f"/{ACCOUNT}/orders", account_sas(), sent, b"", "127.0.0.1", dict(sent), spelled)

@@ -1,4 +1,4 @@
-"""What clients make the door hold in memory: one budget, and 503 ServerBusy when it is spent."""
+"""The memory budget for requests: when it is used up, requests get 503 ServerBusy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.doors.azure.harness import SECONDS, Answer, body_of, opened
 KIB = 1 << 10
 
 
-def test_a_message_there_is_no_memory_for_is_server_busy() -> None:
-    """The service's own code, which every client library takes as a reason to try again."""
+def test_a_message_without_memory_is_server_busy() -> None:
+    """Every client library repeats a request after this code."""
     budget = Budget(64 * KIB)
     with opened(budget=budget) as harness, ExitStack() as stack:
         harness.create()

@@ -1,4 +1,4 @@
-"""Messages on the standard paths: what a put, a get, a peek, an update, a delete and a clear answer and do."""
+"""Messages on the standard paths: put, get, peek, update, delete and clear."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIELDS = [
 ]
 
 
-def test_a_put_is_answered_with_what_names_the_message(orders: Harness) -> None:
+def test_a_put_answers_the_id_and_the_receipt(orders: Harness) -> None:
     answer = orders.put("hello")
     (item,) = answer.xml
     assert answer.xml.tag == "QueueMessagesList"
@@ -198,7 +198,7 @@ def test_empty_and_blank_texts_come_back_exactly(orders: Harness, text: str) -> 
     assert orders.get().text("MessageText") == text
 
 
-def test_any_content_type_will_do(orders: Harness) -> None:
+def test_any_content_type_is_accepted(orders: Harness) -> None:
     answer = orders.ask("POST", "orders/messages", body_of("x"), Content_Type="application/x-www-form-urlencoded")
     assert answer.status == 201
 

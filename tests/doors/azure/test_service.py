@@ -160,7 +160,7 @@ def test_wrong_service_properties_are_refused(azure: Harness, inner: str, code: 
     assert (answer.status, answer.code) == (400, code)
 
 
-def test_a_value_that_cannot_be_is_named(azure: Harness) -> None:
+def test_an_invalid_property_is_named(azure: Harness) -> None:
     body = f"<StorageServiceProperties><Cors>{FOO}</Cors></StorageServiceProperties>".encode()
     answer = azure.ask("PUT", PROPERTIES, body)
     assert (answer.text("XmlNodeName"), answer.text("XmlNodeValue")) == ("AllowedMethods", "GET,FOO")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,12 @@ import trustme
 
 from penstock.broker.model import SECOND
 from penstock.doors.azure.accounts import read_accounts
-from penstock.doors.azure.auth import Gatekeeper
+from penstock.doors.azure.auth import Authorizer
 from penstock.doors.azure.call import Call
 from penstock.doors.azure.dates import iso
 from penstock.doors.azure.errors import AzureError
 from penstock.doors.azure.operations import Operation
-from penstock.wire.message import Request
+from penstock.wire.http1_message import Request
 from tests.doors.azure.harness import Answer, Harness, body_of, opened
 from tests.doors.azure.signing import ACCOUNT, KEY, account_sas, delegation_fields, query, signature, token
 from tests.doors.clocks import clock_at
@@ -32,11 +33,17 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def secure(authority: trustme.CA, tmp_path: Path) -> Iterator[Harness]:
+    with opened_with_tls(authority, tmp_path) as harness:
+        yield harness
+
+
+@contextmanager
+def opened_with_tls(authority: trustme.CA, tmp_path: Path, **options: str) -> Iterator[Harness]:
     certificate = authority.issue_cert("localhost")
     pem, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     certificate.private_key_pem.write_to_path(key)
     pem.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
-    with opened(tls_cert=str(pem), tls_key=str(key), oauth="basic") as harness:
+    with opened(tls_cert=str(pem), tls_key=str(key), oauth="basic", **options) as harness:
         harness.secure = ssl.create_default_context()
         authority.configure_trust(harness.secure)
         yield harness
@@ -57,6 +64,17 @@ def claims(harness: Harness, **changes: object) -> dict[str, object]:
 
 def signed_in(harness: Harness, method: str, path: str, body: bytes | None = None, **changes: object) -> Answer:
     return harness.ask(method, path, body, sas="", Authorization=f"Bearer {token(claims(harness, **changes))}")
+
+
+def test_refusals_of_tokens_can_be_worded_as_azurite_words_them(authority: trustme.CA, tmp_path: Path) -> None:
+    with opened_with_tls(authority, tmp_path, wording="azurite") as azurite:
+        for changes, word in (({"iss": "https://evil.example/"}, "issuer"), ({"aud": "https://other.net"}, "audience")):
+            answer = signed_in(azurite, "GET", "?comp=list", **changes)
+            assert answer.text("AuthenticationErrorDetail") == f"Invalid token {word}."
+        azurite.create("orders")
+        answer = signed_in(azurite, "GET", "orders?comp=acl")
+        assert (answer.status, answer.code) == (403, "AuthorizationFailure")
+        assert answer.text("Message").startswith("Server failed to authenticate the request. ")
 
 
 def test_tls_is_spoken_and_nothing_else(secure: Harness) -> None:
@@ -158,7 +176,7 @@ def test_what_is_no_token_is_challenged(secure: Harness, text: str) -> None:
     assert secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {text}").status == 401
 
 
-def test_nobody_is_challenged_to_sign_in(secure: Harness) -> None:
+def test_a_request_without_credentials_is_challenged(secure: Harness) -> None:
     answer = secure.ask("GET", "?comp=list", sas="")
     assert (answer.status, "www-authenticate" in answer.headers) == (401, True)
 
@@ -180,19 +198,21 @@ def test_tokens_from_another_machine_need_the_open_setting(oauth: str, guarded: 
     """With open, the door counts as unguarded, so doctor and the start of the server name it as open."""
     clock = clock_at(None)
     account = read_accounts(f"company:{KEY}")
-    gate = Gatekeeper(account, wall=clock.wall, secure=True, oauth=oauth)
+    authorizer = Authorizer(account, wall=clock.wall, secure=True, oauth=oauth)
     now = clock.wall() // SECOND
     times = {"nbf": now - 10, "iat": now - 10, "exp": now + 3600}
     bearer = token({"iss": "https://sts.windows.net/t/", "aud": "https://storage.azure.com", **times})
     headers = [("host", "broker.example"), ("authorization", f"Bearer {bearer}")]
     call = Call(Request("GET", "/company", "", headers, b"", "192.0.2.7", dict(headers)), "id")
     call.account, call.version = "company", "2021-08-06"
-    assert gate.open_to_forged_tokens is not guarded
+    assert authorizer.open_to_forged_tokens is not guarded
     if guarded:
         with pytest.raises(AzureError, match="AuthenticationFailed"):
-            gate.admit(call, Operation.LIST_QUEUES, clock.wall(), {})
+            authorizer.authorize(call, Operation.LIST_QUEUES, clock.wall(), {})
     else:
-        assert gate.admit(call, Operation.LIST_QUEUES, clock.wall(), {})["iss"] == "https://sts.windows.net/t/"
+        assert (
+            authorizer.authorize(call, Operation.LIST_QUEUES, clock.wall(), {})["iss"] == "https://sts.windows.net/t/"
+        )
 
 
 # ---------------------------------------------------------------------- user delegation

@@ -31,7 +31,7 @@ def client(disk: FlightServer) -> Iterator[Client]:
 
 @pytest.fixture(scope="module", params=["disk", "memory"])
 def either(request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A client of each kind of server in turn."""
+    """Return a client of each kind of server in turn."""
     server: FlightServer = request.getfixturevalue(request.param)
     with talking(server) as client:
         yield client

@@ -1,4 +1,4 @@
-"""A real server process with its Flight door open, and a client that speaks to it as any Flight client would."""
+"""A real server process with Arrow Flight, and an ordinary Flight client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Client:
             return self._client.do_get(flight.Ticket(ticket), self._options).read_all()
 
     def scan(self, **ticket: Any) -> Any:
-        """A stream to be read by the caller."""
+        """Return a stream that the caller reads."""
         return self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), self._options)
 
     def put(
@@ -62,7 +62,7 @@ class Client:
         *,
         together: bool = False,
     ) -> list[dict[str, Any]]:
-        """Results of batches sent one after the other, or all before the first answer is read."""
+        """Send batches one after the other, or all before the first answer is read. Return the answers."""
         body = command if isinstance(command, bytes) else json.dumps(command).encode()
         with refusals():
             writer, reader = self._client.do_put(
@@ -134,7 +134,7 @@ class FlightServer(ServerProcess):
         return self.place("flight")[1]
 
     def reader(self) -> psutil.Process:
-        """The process that serves Flight; there is one since the first client came."""
+        """The reader process. It exists from the first client on."""
         if not self.readers():
             with talking(self) as client:
                 client.act("bounds")
@@ -151,7 +151,7 @@ class FlightServer(ServerProcess):
         return self.fetch("http", "/metrics").decode()
 
     def put(self, path: str, body: Any) -> None:
-        """Make something through the Pub/Sub door."""
+        """Create a resource through the Pub/Sub API."""
         self.fetch("pubsub", path, body, "PUT")
 
     def fetch(self, door: str, path: str, body: Any = None, method: str | None = None) -> bytes:
@@ -174,7 +174,7 @@ def talking(server: FlightServer, **options: Any) -> Iterator[Client]:
 
 
 def until(happens: Callable[[], bool], what: str) -> None:
-    """Wait for something that has no signal of its own."""
+    """Wait until a condition is true that has no event."""
     end = time.monotonic() + SECONDS
     while not happens():
         assert time.monotonic() < end, f"{what} did not happen within {SECONDS} s"

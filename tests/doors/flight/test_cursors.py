@@ -1,4 +1,4 @@
-"""Named cursors: pinned once, forward only, holding what they have not passed, and seen in the metrics."""
+"""Named cursors: set once, moved forward only, protecting unread messages, and shown in the metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.doors.flight.flight_server import Client, FlightServer, Refused, talk
 T = "projects/penstock/topics/"
 
 
-def test_the_first_who_opens_a_cursor_pins_it(either: Client) -> None:
+def test_the_first_open_sets_the_cursor(either: Client) -> None:
     either.fill("pin", 50, per_batch=10)
     assert either.act("cursor.open", name="pinned", offsets={"pin": 17}) == {
         "offsets": {T + "pin": 17},
@@ -101,7 +101,7 @@ def test_a_consumer_has_one_cursor_in_a_topic_however_it_names_it(either: Client
     assert sorted(found) == [(T + "one-a", 6), (T + "one-b", 7)]
 
 
-def test_a_cursor_in_a_topic_that_was_made_again_begins_anew(disk: FlightServer, client: Client) -> None:
+def test_a_cursor_starts_again_in_a_topic_created_again(disk: FlightServer, client: Client) -> None:
     client.fill("anew", 10)
     was = client.bounds("anew")["identity"]
     for name in ("opener", "mover"):

@@ -1,4 +1,4 @@
-"""The door comes, stays at its address whatever happens to its reader process, and goes with its server."""
+"""The life of the Flight server: its start, its reader process and its replacement, and its stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHERS_CLOSED = ("--pubsub-port=off", "--azure-port=off", "--text-port=off", "--
 
 
 def answers(server: FlightServer) -> bool:
-    """Asked by somebody new: a client that was refused waits longer and longer before it tries again."""
+    """Ask with a new client: a client that was refused waits longer and longer before it tries again."""
     try:
         with talking(server) as client:
             client.act("bounds")
@@ -61,7 +61,7 @@ def test_there_is_no_reader_process_before_the_first_client(folder: Path) -> Non
                 assert client.get(topic="early", first=0, until=1000).num_rows == 1000
 
 
-def test_everybody_who_comes_at_once_is_served(folder: Path) -> None:
+def test_clients_that_connect_at_once_are_served(folder: Path) -> None:
     with FlightServer(folder, "--memory") as server, ThreadPoolExecutor(20) as crowd:
         for visit in [crowd.submit(until, lambda: answers(server), "an answer") for _ in range(20)]:
             visit.result()
@@ -121,7 +121,7 @@ def test_a_killed_server_leaves_nothing_behind(folder: Path) -> None:
 def test_two_servers_do_not_share_a_port(memory: FlightServer) -> None:
     code, said = refused("serve", "--memory", *OTHERS_CLOSED, f"--flight-port={memory.port}")
     assert code == 1
-    expected = f"penstock: cannot open the flight door: another program listens on 127.0.0.1:{memory.port}; "
+    expected = f"penstock: cannot open flight: another program listens on 127.0.0.1:{memory.port}; "
     assert said.strip().splitlines()[-1].startswith(expected)
     assert answers(memory)
 
@@ -140,7 +140,7 @@ def test_a_fixed_port_is_taken_again_after_a_restart(folder: Path) -> None:
 
 @pytest.mark.parametrize("comes_first", [True, False], ids=["before the reader process", "after it"])
 def test_streams_are_finished_before_the_server_stops(folder: Path, *, comes_first: bool) -> None:
-    """A client on a slow link has what was on its way to it when the server had written its last byte."""
+    """A client on a slow link gets all bytes that the server has written."""
     with FlightServer(folder, "--data", str(folder / "data")) as server, ThreadPoolExecutor(1) as pool:
         if not comes_first:
             server.reader()
@@ -163,7 +163,7 @@ def test_streams_are_finished_before_the_server_stops(folder: Path, *, comes_fir
 
 
 class Link:
-    """Carries one client to a place, and stops once, both ways, after so many bytes of answers."""
+    """A proxy for one client that stops once, both ways, after a number of bytes of answers."""
 
     def __init__(self, place: tuple[str, int], *, stops_at: int) -> None:
         self._place, self._stops_at = place, stops_at
@@ -221,7 +221,7 @@ def test_a_long_poll_does_not_hold_up_the_end(folder: Path) -> None:
         assert "did not finish in time" not in server.log()
 
 
-def test_a_signal_for_everybody_does_not_end_the_reader_process(memory: FlightServer) -> None:
+def test_a_signal_to_the_process_group_does_not_end_the_reader_process(memory: FlightServer) -> None:
     reader = memory.reader()
     for number in (signal.SIGINT, signal.SIGTERM):
         os.kill(reader.pid, number)
@@ -279,4 +279,4 @@ def test_a_certificate_that_cannot_be_used(folder: Path) -> None:
     flags = ["--memory", *OTHERS_CLOSED, "--flight-port=0"]
     code, said = refused("serve", *flags, flight_tls_cert=str(folder / "cert.pem"))
     assert code == 1
-    assert "cannot open the flight door: flight_tls_cert and flight_tls_key cannot be used" in said
+    assert "cannot open flight: flight_tls_cert and flight_tls_key cannot be used" in said

@@ -1,4 +1,4 @@
-"""Record batches published: every schema that is taken, every one that is not, and once."""
+"""Publishing of record batches: accepted and refused schemas, and publish-once keys."""
 
 from __future__ import annotations
 
@@ -51,6 +51,15 @@ def test_columns_in_any_order_with_nulls_and_slices(either: Client) -> None:
     assert [row["ordering_key"] for row in rows] == ["", "y", "é"]
     assert [row["attributes"] for row in rows] == [[], [("a", "b"), ("c", "")], []]
     assert either.bounds("order")["bytes"] == 3 + 1 + 2 + 3  # data, keys (é has two bytes), attributes
+
+
+@pytest.mark.parametrize("name", ["no good!", "goog-x", "a\u00a0b", "a\u200db", "x" * 300, "t1"])
+def test_a_topic_is_made_only_with_a_name_that_pubsub_clients_can_use(either: Client, name: str) -> None:
+    """Names of topics may come from a column of data (decision 0015)."""
+    with pytest.raises(Refused, match="A name that Pub/Sub clients can use has 3 to 255 letters, digits"):
+        either.act("topic.ensure", topic=name)
+    with pytest.raises(Refused, match="not_found"):
+        either.bounds(name)
 
 
 def test_rows_name_their_topics(either: Client) -> None:
@@ -127,7 +136,7 @@ def test_text_that_is_not_utf8_is_refused(client: Client) -> None:
         client.put({"topic": "utf8"}, [pa.record_batch({"data": pa.array([b"a"]), "ordering_key": bad})])
 
 
-def test_a_key_that_is_there_twice_counts_once(client: Client) -> None:
+def test_a_repeated_key_counts_once(client: Client) -> None:
     client.act("topic.ensure", topic="twice")
     twice = pa.array([[("k", "one"), ("k", "2")]], MAP)
     client.put({"topic": "twice"}, [pa.record_batch({"data": ["a"], "attributes": twice})])
@@ -204,8 +213,10 @@ def test_an_older_epoch_is_refused(either: Client) -> None:
     either.put(new, [messages(range(3))], [0])
     with pytest.raises(Refused, match="failed_precondition: Producer q is at epoch 5; epoch 4 is over"):
         either.put(old, [messages(range(3))], [1])
-    with pytest.raises(Refused, match="invalid_argument: Sequence 0 was taken with 3 messages, not 2"):
+    with pytest.raises(Refused, match="other_messages: Sequence 0 was taken with 3 messages, not 2"):
         either.put(new, [messages(range(2))], [0])
+    with pytest.raises(Refused, match="other_messages: Sequence 0 was taken with other messages"):
+        either.put(new, [messages([0, 1, 3])], [0])
     assert either.bounds("epochs")["tail"] == 6
 
 
@@ -224,7 +235,7 @@ def test_a_failure_behind_the_first_batch_is_told_in_its_answer(client: Client) 
         writer.write_with_metadata(messages(range(rows)), b'{"sequence": %d}' % sequence)
         answers.append(reader.read().to_pybytes())
     assert b'"repeated":true' in answers[0]
-    assert b'"code":"invalid_argument"' in answers[1]
+    assert b'"code":"other_messages"' in answers[1]
     with pytest.raises(flight.FlightServerError, match="Sequence 1 was taken with 3 messages, not 2"):
         writer.close()
 

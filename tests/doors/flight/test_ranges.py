@@ -1,4 +1,4 @@
-"""Bounds, times, limits and parts: what a reader asks before it reads."""
+"""The actions before a read: bounds, times, limits and parts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,20 @@ def test_bounds_by_name_by_pattern_and_of_all(either: Client) -> None:
     assert {T + "bo-a", T + "other"} <= set(either.act("bounds")["topics"])
 
 
-def test_bounds_of_what_is_not_there(client: Client) -> None:
+def test_a_pattern_that_would_take_for_ever_holds_up_no_client(client: Client) -> None:
+    client.act("topic.ensure", topic="a" * 40)
+    assert client.act("bounds", pattern="(a+)+b")["topics"] == {}
+    assert set(client.act("bounds", pattern="(a+)+")["topics"]) == {T + "a" * 40}
+
+
+def test_bounds_of_missing_topics(client: Client) -> None:
     with pytest.raises(Refused, match=f"not_found: Topic not found: {T}nowhere"):
         client.act("bounds", topics=["nowhere"])
     with pytest.raises(Refused, match="invalid_argument: The pattern is not a regular expression"):
         client.act("bounds", pattern="(")
+    for pattern in ("(?!internal-).*", r"(a)\1", "a)|(?:b"):
+        with pytest.raises(Refused, match="invalid_argument: The pattern is not a regular expression of RE2: "):
+            client.act("bounds", pattern=pattern)
     with pytest.raises(Refused, match="invalid_argument: bounds: topics and pattern"):
         client.act("bounds", pattern="a", topics=["b"])
     with pytest.raises(Refused, match="invalid_argument: bounds: wait_seconds"):
@@ -111,7 +120,7 @@ def test_a_limit_in_bytes_is_kept(either: Client) -> None:
     assert either.act("limit", **{"from": {"lib": 150}, "bytes": 500, "rows": 3})["until"] == {T + "lib": 153}
 
 
-def test_a_limit_never_stands_still(either: Client) -> None:
+def test_a_limit_gives_at_least_one_message(either: Client) -> None:
     names = [f"still-{number}" for number in range(5)]
     for name in names:
         either.fill(name, 7)
@@ -126,7 +135,7 @@ def test_a_limit_never_stands_still(either: Client) -> None:
     assert either.act("limit", **{"from": at, "rows": 2})["until"] == at
 
 
-def test_limits_that_make_no_sense(client: Client) -> None:
+def test_invalid_limits_are_refused(client: Client) -> None:
     client.fill("sense", 5)
     for body, words in (
         ({"from": {"sense": 0}, "rows": 0}, "1 or more"),
@@ -204,7 +213,7 @@ def test_an_action_that_is_too_large_for_the_server_is_refused(client: Client) -
 
 
 def assert_covers(parts: list[dict[str, int]], first: int, until: int) -> None:
-    """Without gaps, overlaps or empty parts."""
+    """Check that parts have no gaps and no overlaps, and are not empty."""
     assert parts[0]["first"] == first
     assert parts[-1]["until"] == until
     assert all(part["first"] < part["until"] for part in parts)

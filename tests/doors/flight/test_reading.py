@@ -95,7 +95,7 @@ def test_messages_of_another_door_are_read(disk: FlightServer, client: Client) -
     assert row["topic"] == name
 
 
-def test_generic_clients_find_their_way(either: Client) -> None:
+def test_generic_clients_list_and_read_topics(either: Client) -> None:
     either.fill("generic", 25)
     name = "projects/penstock/topics/generic"
     (listed,) = [info for info in either.client.list_flights() if info.descriptor.path == [name.encode()]]
@@ -205,7 +205,7 @@ def test_what_was_written_is_read_after_a_restart(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("store", ["disk", "memory"])
-def test_what_is_no_longer_kept_is_named(folder: Path, store: str) -> None:
+def test_a_range_that_is_no_longer_kept_names_the_earliest_offset(folder: Path, store: str) -> None:
     where = ["--data", str(folder / "data")] if store == "disk" else ["--memory"]
     with FlightServer(folder, "--retention-seconds", "0", *where) as server, talking(server) as client:
         client.act("topic.ensure", topic="short")
@@ -233,7 +233,7 @@ def test_what_is_no_longer_kept_is_named(folder: Path, store: str) -> None:
 
 
 def witness(client: Client) -> None:
-    """Until another topic has lost what its cursor has passed."""
+    """Wait until retention has removed messages of another topic."""
     client.act("topic.ensure", topic="witness")
     client.act("cursor.open", name="witness", offsets={"witness": 0})
     client.fill("witness", 10)

@@ -1,4 +1,4 @@
-"""Rows that are staged, decided on and published once, whoever dies on the way."""
+"""Staged rows: decided and published once, even if a process is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = "projects/penstock/topics/"
 
 
 def stage(client: Client, topic: str, batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
-    """The part of one task: where its rows are."""
+    """Stage the rows of one task. Return where they are."""
     answers = client.put({"topic": topic, "stage": True}, batches)
     return [
         {"first": place["first"], "rows": place["rows"], "topic": place["target"]}
@@ -76,7 +76,7 @@ def test_rows_for_several_topics_are_staged_together(either: Client) -> None:
     assert either.get(topic="st-b", first=0, until=1)["data"].to_pylist() == [b"1"]
 
 
-def test_decisions_that_cannot_be(client: Client) -> None:
+def test_invalid_decisions_are_refused(client: Client) -> None:
     client.act("topic.ensure", topic="cannot")
     stage(client, "cannot", [messages(range(5))])
     tail = client.bounds(STAGING)["tail"]
@@ -95,7 +95,7 @@ def test_decisions_that_cannot_be(client: Client) -> None:
 
 @pytest.mark.kill
 @pytest.mark.parametrize("victim", ["server", "reader"])
-def test_a_decision_is_carried_out_whoever_is_killed(folder: Path, victim: str) -> None:
+def test_a_decision_is_finished_after_any_kill(folder: Path, victim: str) -> None:
     total = 60_000
     with FlightServer(folder, "--data", str(folder / "data")) as server:
         with talking(server) as client:
@@ -135,7 +135,7 @@ def decide_and_kill(server: FlightServer, victim: str, parts: list[Any]) -> None
 
 
 def tail_of(client: Client, topic: str) -> int:
-    """-1 while the door is not back yet."""
+    """Return the tail of a topic. -1 while the server does not answer."""
     try:
         return client.bounds(topic)["tail"]
     except (flight.FlightError, Refused):

@@ -1,4 +1,4 @@
-"""One door for all tests of a module: they use names of their own."""
+"""Fixtures: one door for all tests of a module, which use different names of resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How src/penstock/doors/google/messages.binpb is made: `python -m tests.doors.google.descriptors` writes it anew.
+"""Generator of src/penstock/doors/google/messages.binpb: run `python -m tests.doors.google.descriptors`.
 
 The file holds the message types of the wire as one FileDescriptorSet, taken from the official client's packages, so
 that the server itself needs only protobuf. Types are copied, never written by hand; what is
@@ -26,7 +26,7 @@ RENAMED = {
 
 
 def descriptor_set() -> bytes:
-    """Every file, each after those it needs."""
+    """Return every file, each after its dependencies."""
     generated = [expr_pb2, options_pb2, policy_pb2, iam_policy_pb2, status_pb2, error_details_pb2, health_pb2]
     files = [types.Schema.pb().DESCRIPTOR.file, types.Topic.pb().DESCRIPTOR.file]
     files += [module.DESCRIPTOR for module in [*generated, reflection_pb2]]

@@ -1,7 +1,7 @@
-"""A Google door over a queue in memory, in a thread with a loop of its own, and raw calls to it.
+"""A Google door over a queue in memory, in a thread with its own event loop, and a client for raw calls.
 
-Calls go over a real socket with the official gRPC library, but with bare messages, so that a test
-says exactly what is on the wire.
+Calls use a real socket and the official gRPC library, but with plain messages, so that a test
+determines exactly what is on the wire.
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ import grpc
 
 from penstock.assembly import SERVER_LIMITS
 from penstock.doors.google import messages as m
-from penstock.doors.google.deadletters import source_attributes
+from penstock.doors.google.dead_letters import source_attributes
 from penstock.doors.google.options import GoogleOptions
 from penstock.doors.google.server import GoogleDoor
 from penstock.doors.google.services import POLICIES, PUBLISHER, SCHEMAS, SUBSCRIBER, methods
 from penstock.doors.port import OPEN, Condition
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
+from penstock.journal.port import Journal
 from tests.doors.stopping import stop
 
-SECONDS = 20  # only a failing test waits so long
+SECONDS = 20  # only a failing test waits this long
 NUMBERS = itertools.count(1)
 
 
 class Harness:
-    def __init__(self, loop: asyncio.AbstractEventLoop, options: GoogleOptions) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, options: GoogleOptions, journal: Journal | None = None) -> None:
         self.loop = loop
+        self.journal = journal or MemoryJournal()
         self.options = options
         self.condition = Condition()
 
     async def open(self) -> None:
         limits = replace(SERVER_LIMITS, retention_seconds=86400)  # as the server does
-        self.queue = AsyncMessageQueue(MemoryJournal(), limits=limits, describe_source=source_attributes)
+        self.queue = AsyncMessageQueue(self.journal, limits=limits, describe_source=source_attributes)
         await self.queue.start()
         log = logging.getLogger("tests.google")
         self.door = GoogleDoor(
@@ -60,7 +62,7 @@ class Harness:
         await self.queue.close()
 
     def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Something that has to happen in the loop of the door."""
+        """Run work in the event loop of the door."""
 
         async def done() -> Any:
             return await work()
@@ -72,7 +74,7 @@ class Harness:
 
 
 class Client:
-    """One channel, and a stub for every method by its bare name."""
+    """A client with one channel, which calls methods by their names."""
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
@@ -94,7 +96,7 @@ class Client:
         return stub(request, timeout=timeout)
 
     def refused(self, method_name: str, request: Any = None, /, **fields: Any) -> tuple[str, str]:
-        """The code and the text of a call that is expected to fail."""
+        """Return the code and the text of a call that must fail."""
         try:
             self.call(method_name, request, **fields)
         except grpc.RpcError as error:
@@ -112,7 +114,7 @@ class Client:
                 return method
         raise KeyError(name)
 
-    # What most tests begin with.
+    # Common first steps of tests.
 
     def topic(self, **fields: Any) -> str:
         name = f"projects/test/topics/topic-{next(NUMBERS)}"
@@ -145,7 +147,7 @@ def _encode(message: Any) -> bytes:
 
 
 class Requests:
-    """The client's side of a stream: what to send next, until it is closed."""
+    """The requests of a stream, sent one by one until it is closed."""
 
     def __init__(self, *first: Any) -> None:
         self._waiting = list(first)
@@ -174,11 +176,11 @@ class Requests:
 
 
 @contextmanager
-def opened(options: GoogleOptions | None = None) -> Iterator[Harness]:
+def opened(options: GoogleOptions | None = None, journal: Journal | None = None) -> Iterator[Harness]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="google-door", daemon=True)
     thread.start()
-    harness = Harness(loop, options or GoogleOptions(reset=True, push_allow=("127.0.0.0/8",)))
+    harness = Harness(loop, options or GoogleOptions(reset=True, push_allow=("127.0.0.0/8",)), journal)
     try:
         harness.run(harness.open)
         yield harness
@@ -190,7 +192,7 @@ def opened(options: GoogleOptions | None = None) -> Iterator[Harness]:
 
 
 def rest(address: str, verb: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-    """One request over HTTP/1.1; the body of the answer decoded if it is JSON."""
+    """Send one request over HTTP/1.1. Return the status, and the body, decoded if it is JSON."""
     host, _, port = address.rpartition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=SECONDS)
     try:
@@ -205,11 +207,11 @@ def rest(address: str, verb: str, path: str, body: Any = None, **headers: str) -
 
 
 def eventually(check: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """The first true answer; for what happens elsewhere and tells nobody."""
+    """Call `check` until it returns a true value, and return that. For changes without a notification."""
     until = threading.Event()
     for _ in range(int(seconds / 0.02)):
         answer = check()
         if answer:
             return answer
         until.wait(0.02)
-    raise AssertionError("it did not happen")
+    raise AssertionError("the expected change did not happen")

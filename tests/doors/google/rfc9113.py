@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass
 
 from penstock.doors.google import messages as m
-from penstock.doors.google.framing import framed
+from penstock.doors.google.framing import frame_message
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 
@@ -26,7 +26,9 @@ FRAME_BYTES_MAX = 1 << 20  # what our SETTINGS allow
 GET_TOPIC = "/google.pubsub.v1.Publisher/GetTopic"
 STREAMING_PULL = "/google.pubsub.v1.Subscriber/StreamingPull"
 NOT_FOUND = "5"
-MESSAGE = framed(m.message("google.pubsub.v1.GetTopicRequest")(topic="projects/p/topics/missing").SerializeToString())
+MESSAGE = frame_message(
+    m.message("google.pubsub.v1.GetTopicRequest")(topic="projects/p/topics/missing").SerializeToString()
+)
 LENGTH = str(len(MESSAGE))
 METHOD, SCHEME, PATH = (":method", "POST"), (":scheme", "http"), (":path", GET_TOPIC)
 AUTHORITY = (":authority", "localhost")
@@ -74,7 +76,7 @@ def head(headers: list[tuple[str, str]], stream: int = 1, *, flags: int = h2.END
 
 
 def request(*more: tuple[str, str], stream: int = 1) -> bytes:
-    """The head of a call; its body is still to come."""
+    """Return the HEADERS frame of a call without its body."""
     return head([*HEADERS, *more], stream)
 
 
@@ -91,7 +93,7 @@ def raw(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> byt
 
 
 def long_frame(kind: int, stream: int) -> bytes:
-    """The head of a frame that is longer than allowed; nothing more need be sent."""
+    """Return the head of a frame that is longer than allowed."""
     length = FRAME_BYTES_MAX + 1
     return struct.pack(">HBBBL", length >> 8, length & 0xFF, kind, 0, stream)
 
@@ -120,7 +122,7 @@ FRAMES = [
     Row("4.2", "DATA beyond the largest size", (request(), long_frame(h2.DATA, 1)), Closes(FRAME_SIZE_ERROR)),
     Row("4.2", "HEADERS beyond the largest size", (long_frame(h2.HEADERS, 1),), Closes(FRAME_SIZE_ERROR)),
     Row("4.2", "an unknown frame beyond it", (long_frame(0xEE, 0),), Closes(FRAME_SIZE_ERROR)),
-    Row("4.3", "a header block that is none", (raw(h2.HEADERS, 4, 1, b"\x80"),), Closes(COMPRESSION_ERROR)),
+    Row("4.3", "an invalid header block", (raw(h2.HEADERS, 4, 1, b"\x80"),), Closes(COMPRESSION_ERROR)),
     Row("4.3", "trailers that are none", (OPEN, raw(h2.HEADERS, 5, 1, b"\x80")), Closes(COMPRESSION_ERROR)),
     Row(
         "4.3",
@@ -185,12 +187,12 @@ FRAMES = [
     Row("6.5.2", "the same, and then good ones", (settings((FRAME, 1), (FRAME, 1 << 15)),), Closes(PROTOCOL_ERROR)),
     Row("6.5.2", "frames larger than 2^24-1", (settings((FRAME, 1 << 24)),), Closes(PROTOCOL_ERROR)),
     Row("6.5.2", "the largest frames", (settings((FRAME, (1 << 24) - 1)), *WHOLE), Answers()),
-    Row("6.5.2", "a setting nobody knows", (settings((0xEE, 1 << 31)), *WHOLE), Answers()),
+    Row("6.5.2", "an unknown setting", (settings((0xEE, 1 << 31)), *WHOLE), Answers()),
     Row("6.6", "PUSH_PROMISE of a client", (OPEN, raw(h2.PUSH_PROMISE, 4, 1, b"\0\0\0\x02")), Closes(PROTOCOL_ERROR)),
     Row("6.7", "PING on a stream", (raw(h2.PING, 0, 1, b"x" * 8),), Closes(PROTOCOL_ERROR)),
     Row("6.7", "PING too short", (raw(h2.PING, 0, 0, b"x" * 7),), Closes(FRAME_SIZE_ERROR)),
     Row("6.7", "PING too long", (raw(h2.PING, 0, 0, b"x" * 9),), Closes(FRAME_SIZE_ERROR)),
-    Row("6.7", "PING with ACK nobody waits for", (raw(h2.PING, h2.ACK, 0, b"x" * 8), *WHOLE), Answers()),
+    Row("6.7", "an unexpected PING with ACK", (raw(h2.PING, h2.ACK, 0, b"x" * 8), *WHOLE), Answers()),
     Row("6.8", "GOAWAY on a stream", (raw(h2.GOAWAY, 0, 1, b"\0" * 8),), Closes(PROTOCOL_ERROR)),
     Row("6.8", "GOAWAY too short", (raw(h2.GOAWAY, 0, 0, b"\0" * 7),), Closes(FRAME_SIZE_ERROR)),
     Row("6.8", "GOAWAY, and calls go on", (request(), raw(h2.GOAWAY, 0, 0, b"\0" * 8 + b"bye"), data()), Answers()),

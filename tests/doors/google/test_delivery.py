@@ -1,4 +1,4 @@
-"""Delivery: pull, retry, dead letters, order, filters, exactly-once, seek; each as production documents it."""
+"""Delivery as production documents it: pull, retry, dead letters, ordering, filters, exactly-once, seek."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_filter_takes_what_matches(client: Client) -> None:
     assert bodies(client.pull(subscription)) == [b"1", b"3"]
 
 
-def test_a_returned_message_of_a_key_brings_the_later_ones_back_in_order(client: Client) -> None:
+def test_a_nack_redelivers_the_later_messages_of_the_key_in_order(client: Client) -> None:
     topic = client.topic()
     subscription = client.subscription(topic, enable_message_ordering=True)
     client.publish(topic, b"a1", b"a2", b"a3", ordering_key="a")
@@ -113,7 +113,7 @@ def test_a_returned_message_of_a_key_brings_the_later_ones_back_in_order(client:
     assert bodies(client.pull(subscription)) == [b"a1", b"a2", b"a3"]
 
 
-def test_another_puller_gets_nothing_of_a_key_that_is_out(client: Client) -> None:
+def test_another_puller_gets_no_message_of_an_outstanding_key(client: Client) -> None:
     topic = client.topic()
     subscription = client.subscription(topic, enable_message_ordering=True)
     client.publish(topic, b"a1", b"a2", ordering_key="a")
@@ -124,7 +124,7 @@ def test_another_puller_gets_nothing_of_a_key_that_is_out(client: Client) -> Non
 
 
 def details(error: grpc.RpcError) -> dict[str, str]:
-    """Receipt -> why it failed, as clients read it from the trailers."""
+    """Return the reason of every failed receipt, as clients read them from the trailers."""
     for key, value in error.trailing_metadata():
         if key == "grpc-status-details-bin":
             status = m.Status.FromString(value)
@@ -136,7 +136,7 @@ def details(error: grpc.RpcError) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["Acknowledge", "ModifyAckDeadline"])
-def test_exactly_once_says_which_receipts_are_dead(client: Client, name: str) -> None:
+def test_exactly_once_lists_expired_receipts(client: Client, name: str) -> None:
     topic = client.topic()
     subscription = client.subscription(topic, enable_exactly_once_delivery=True)
     client.publish(topic, b"1")
@@ -148,7 +148,33 @@ def test_exactly_once_says_which_receipts_are_dead(client: Client, name: str) ->
     assert details(caught.value) == {received.ack_id: "PERMANENT_FAILURE_INVALID_ACK_ID"}
 
 
-def test_exactly_once_does_nothing_for_a_mixed_request_and_lets_the_client_repeat(client: Client) -> None:
+@pytest.mark.parametrize("name", ["Acknowledge", "ModifyAckDeadline"])
+@pytest.mark.parametrize("junk", ["junk", "1-2-3-4", "x" * 1000, "ä"])
+def test_exactly_once_lists_a_malformed_receipt(client: Client, name: str, junk: str) -> None:
+    topic = client.topic()
+    subscription, other = (client.subscription(topic, enable_exactly_once_delivery=True) for _ in range(2))
+    client.publish(topic, b"1")
+    (received,), (foreign,) = client.pull(subscription), client.pull(other)
+    for bad in (junk, foreign.ack_id):
+        with pytest.raises(grpc.RpcError) as caught:
+            client.call(name, subscription=subscription, ack_ids=[bad])
+        assert caught.value.code().name == "INVALID_ARGUMENT"
+        assert details(caught.value) == {bad: "PERMANENT_FAILURE_INVALID_ACK_ID"}
+        with pytest.raises(grpc.RpcError) as caught:
+            client.call(name, subscription=subscription, ack_ids=[received.ack_id, bad])
+        assert caught.value.code().name == "ABORTED"
+        assert details(caught.value) == {bad: "PERMANENT_FAILURE_INVALID_ACK_ID"}
+    client.ack(subscription, received)
+    client.ack(other, foreign)
+
+
+def test_a_receipt_too_long_for_the_details_is_refused(client: Client) -> None:
+    subscription = client.subscription(client.topic(), enable_exactly_once_delivery=True)
+    code, text = client.refused("Acknowledge", subscription=subscription, ack_ids=["x" * 100_000])
+    assert (code, text[:4]) == ("INVALID_ARGUMENT", "Some")
+
+
+def test_exactly_once_refuses_a_mixed_request_so_that_the_client_can_repeat_it(client: Client) -> None:
     topic = client.topic()
     subscription = client.subscription(topic, enable_exactly_once_delivery=True)
     client.publish(topic, b"1", b"2")
@@ -161,7 +187,7 @@ def test_exactly_once_does_nothing_for_a_mixed_request_and_lets_the_client_repea
     client.ack(subscription, good)  # it is still good
 
 
-def test_more_dead_receipts_than_trailers_can_hold_are_listed_in_turns(client: Client) -> None:
+def test_expired_receipts_beyond_the_size_of_trailers_are_listed_in_turns(client: Client) -> None:
     topic = client.topic()
     subscription = client.subscription(topic, enable_exactly_once_delivery=True)
     client.publish(topic, *[b"x"] * 1000)
@@ -203,7 +229,7 @@ def test_seek_to_a_time_and_to_a_snapshot(client: Client) -> None:
     assert client.pull(subscription) == []
 
 
-def test_a_new_subscription_begins_with_what_comes_and_can_seek_back(client: Client) -> None:
+def test_a_new_subscription_gets_new_messages_only_and_can_seek_back(client: Client) -> None:
     topic = client.topic(message_retention_duration=duration(600))
     client.publish(topic, b"before")
     subscription = client.subscription(topic)
@@ -212,8 +238,8 @@ def test_a_new_subscription_begins_with_what_comes_and_can_seek_back(client: Cli
     assert bodies(client.pull(subscription)) == [b"before"]
 
 
-def test_acked_messages_stay_acked_where_nothing_retains_them(client: Client) -> None:
-    """What the server keeps of every topic is for others: a Pub/Sub client sees Pub/Sub's rule."""
+def test_acked_messages_stay_acked_without_retention(client: Client) -> None:
+    """The server keeps more of every topic, but a Pub/Sub client gets Pub/Sub's rule."""
     topic = client.topic()
     client.publish(topic, b"before")
     subscription = client.subscription(topic)
@@ -273,14 +299,14 @@ def test_a_request_that_inflates_beyond_the_limit_is_refused(client: Client) -> 
     assert caught.value.code().name == "RESOURCE_EXHAUSTED"
 
 
-def test_a_method_that_is_not_here(client: Client) -> None:
+def test_an_unknown_method_is_unimplemented(client: Client) -> None:
     for path in ("/google.pubsub.v1.Publisher/Nothing", "/nothing/at.all"):
         with pytest.raises(grpc.RpcError) as caught:
             client.channel.unary_unary(path, bytes, bytes)(b"", timeout=5)
         assert caught.value.code().name == "UNIMPLEMENTED"
 
 
-def test_a_server_that_stops_lets_waiting_pulls_go() -> None:
+def test_waiting_pulls_end_when_the_server_stops() -> None:
     with opened() as harness, harness.connect() as client:
         subscription = client.subscription(client.topic())
         method = harness.kinds["google.pubsub.v1.Subscriber/Pull"]

@@ -1,4 +1,4 @@
-"""What becomes of an error of the broker, of a bug and of a deadline: the code over gRPC, the status over REST."""
+"""The gRPC code and the REST status of errors of the broker, of bugs and of overdue calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from penstock import errors
 from penstock.doors.google import messages as m
 from penstock.doors.google.errors import CODES
-from penstock.doors.google.framing import framed
+from penstock.doors.google.framing import frame_message
 from penstock.doors.google.http2 import frames as h2
 from tests.doors.google.harness import Client, rest
 from tests.doors.google.test_http2 import ASKING, GET_TOPIC, connected, encode, request
@@ -26,7 +26,7 @@ STATUSES = {  # as Google's table of errors has them
 
 
 def publishing(client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[tuple[str, str], int, str]:
-    """Code and text over gRPC, status and its name over REST, of a publish that fails with this error."""
+    """Return gRPC code and text, and REST status and its name, of a publish that fails with this error."""
     topic = client.topic()
 
     async def fail(*arguments: object, **options: object) -> None:
@@ -46,18 +46,18 @@ def test_an_error_of_the_broker_has_its_code_and_its_status(
     assert (refused, found, name) == ((code, "a sentence"), status, code)
 
 
-def test_no_error_of_the_broker_is_left_out() -> None:
+def test_every_error_of_the_broker_is_tested() -> None:
     assert STATUSES.keys() == CODES.keys()
 
 
-def test_a_bug_is_internal_and_says_nothing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_internal_and_its_text_is_not_sent(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert publishing(client, monkeypatch, KeyError("secret")) == (("INTERNAL", "Internal error."), 500, "INTERNAL")
 
 
 def test_a_call_whose_deadline_is_over_is_not_begun(client: Client) -> None:
-    """DEADLINE_EXCEEDED, number 4: a message that nobody waits for any more is not looked at."""
+    """The code is DEADLINE_EXCEEDED, number 4. The message is not parsed."""
     with connected(client.harness) as peer:
         peer.greet()
-        body = h2.frame(h2.DATA, h2.END_STREAM, 1, framed(encode(ASKING)))
+        body = h2.frame(h2.DATA, h2.END_STREAM, 1, frame_message(encode(ASKING)))
         peer.send(request(1, GET_TOPIC, ("grpc-timeout", "1n")), body)
         assert peer.answer(1)["grpc-status"] == "4"

@@ -1,4 +1,4 @@
-"""The transport, byte by byte: what RFC 9113 asks for, and what a hostile peer gets."""
+"""The HTTP/2 transport, byte by byte: the rules of RFC 9113, and hostile peers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import trustme
 
 from penstock.doors.google import messages as m
 from penstock.doors.google import server
-from penstock.doors.google.framing import framed
+from penstock.doors.google.framing import frame_message
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.limits import Http2Limits
@@ -35,7 +35,7 @@ HEADERS = [
 
 
 class Peer:
-    """A client that sends exactly what it is told to."""
+    """A client that sends exactly the given bytes."""
 
     def __init__(self, harness: Harness) -> None:
         host, _, port = harness.address.rpartition(":")
@@ -52,7 +52,7 @@ class Peer:
         self.send(h2.PREFACE, h2.settings({values[name]: value for name, value in settings.items()}))
 
     def next(self) -> tuple[int, int, int, bytes] | None:
-        """The next frame; None when the server has closed."""
+        """Return the next frame, or None when the server has closed the connection."""
         while not self.frames:
             try:
                 data = self.socket.recv(1 << 16)
@@ -70,7 +70,7 @@ class Peer:
         raise AssertionError(f"closed before a frame of kind {kind}")
 
     def goaway(self) -> int:
-        """The code the server gives up with; it closes after that."""
+        """Return the code of the GOAWAY, after which the server closes the connection."""
         payload = self.until(h2.GOAWAY)[3]
         code: int = struct.unpack(">LL", payload)[1]
         while self.next() is not None:
@@ -79,11 +79,12 @@ class Peer:
 
     def call(self, number: int, path: str, message: Any, *, end: bool = True) -> None:
         self.send(
-            request(number, path), h2.frame(h2.DATA, h2.END_STREAM if end else 0, number, framed(encode(message)))
+            request(number, path),
+            h2.frame(h2.DATA, h2.END_STREAM if end else 0, number, frame_message(encode(message))),
         )
 
     def answer(self, number: int) -> dict[str, str]:
-        """The headers and trailers of a stream's answer."""
+        """Return the headers and trailers of the answer on a stream."""
         headers: dict[str, str] = {}
         while True:
             frame = self.next()
@@ -142,9 +143,9 @@ def test_a_call_in_many_pieces(peer: Peer) -> None:
         h2.frame(h2.CONTINUATION, 0, 1, block[10:100]),
         h2.frame(h2.CONTINUATION, h2.END_HEADERS, 1, block[100:]),
         h2.frame(h2.PRIORITY, 0, 1, b"\0" * 5),
-        h2.frame(0xBE, 0, 1, b"a kind nobody knows"),
-        h2.frame(h2.DATA, h2.PADDED, 1, b"\x03" + framed(encode(ASKING))[:7] + b"\0\0\0"),
-        h2.frame(h2.DATA, 0, 1, framed(encode(ASKING))[7:]),
+        h2.frame(0xBE, 0, 1, b"an unknown kind"),
+        h2.frame(h2.DATA, h2.PADDED, 1, b"\x03" + frame_message(encode(ASKING))[:7] + b"\0\0\0"),
+        h2.frame(h2.DATA, 0, 1, frame_message(encode(ASKING))[7:]),
         h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1, hpack.encode([("x-trailer", "1")])),
     ]
     for byte in b"".join(pieces):
@@ -192,7 +193,7 @@ def test_a_window_given_by_settings_reaches_open_streams(harness: Harness, clien
     assert len(peer.until(h2.DATA)[3]) > 20_000
 
 
-def test_what_is_not_http_2_after_all_is_closed(harness: Harness) -> None:
+def test_a_connection_that_is_not_http_2_is_closed(harness: Harness) -> None:
     with connected(harness) as peer:
         peer.send(b"PRI * HT")
         peer.until(h2.SETTINGS)
@@ -223,7 +224,7 @@ def test_a_flood_ends_its_own_connection_only(harness: Harness, client: Client, 
 
 
 def _pour(peer: Peer, data: bytes) -> None:
-    """Send as much as the server takes before it closes."""
+    """Send until the server closes the connection."""
     sent = 0
     while sent < len(data):
         readable, writable, _ = select.select([peer.socket], [peer.socket], [], SECONDS)
@@ -239,8 +240,8 @@ def _pour(peer: Peer, data: bytes) -> None:
     peer.socket.setblocking(True)
 
 
-def test_a_busy_client_that_pings_as_it_goes_is_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever time may restore: here it restores nothing."""
+def test_pings_of_a_busy_client_are_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flood budget is not restored by time in this test."""
     monkeypatch.setattr(server, "Http2Limits", lambda: Http2Limits(flood_budget=1000, flood_budget_per_second=0))
     with opened() as harness, connected(harness) as peer:
         peer.greet()
@@ -248,7 +249,7 @@ def test_a_busy_client_that_pings_as_it_goes_is_no_flood(monkeypatch: pytest.Mon
         for _ in range(20):
             calls = []
             for _ in range(100):  # as many pings and updates as calls, beyond what would be a flood by itself
-                body = h2.frame(h2.DATA, h2.END_STREAM, number, framed(encode(ASKING)))
+                body = h2.frame(h2.DATA, h2.END_STREAM, number, frame_message(encode(ASKING)))
                 calls += [
                     request(number, GET_TOPIC),
                     body,
@@ -266,7 +267,7 @@ def test_headers_without_end_are_cut_off(peer: Peer) -> None:
     assert peer.goaway() == h2.ENHANCE_YOUR_CALM
 
 
-def test_headers_that_unfold_beyond_the_limit_are_refused(peer: Peer) -> None:
+def test_headers_that_decompress_beyond_the_limit_are_refused(peer: Peer) -> None:
     peer.greet()
     bomb = b"\x40\x01a\x7f\xe1\x1e" + b"x" * 4000 + b"\xbe" * 1000  # one entry of 4 KB, named a thousand times
     peer.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, bomb))
@@ -287,13 +288,13 @@ def test_more_streams_than_announced_are_refused(harness: Harness) -> None:
     [b"", b"\0", b"\0\0\0\0\x05abc", b"\0\0\0\0\0\0", b"\x01\0\0\0\x01x"],
     ids=["nothing", "half a prefix", "too short", "too long", "compressed, it says"],
 )
-def test_a_body_that_is_not_one_message_is_the_caller_s_fault(peer: Peer, body: bytes) -> None:
+def test_a_body_that_is_not_one_message_is_an_invalid_argument(peer: Peer, body: bytes) -> None:
     peer.greet()
     peer.send(request(1, GET_TOPIC), h2.frame(h2.DATA, h2.END_STREAM, 1, body))
     assert peer.answer(1)["grpc-status"] in ("3", "12")
 
 
-def test_a_compression_nobody_knows(peer: Peer) -> None:
+def test_an_unknown_compression_is_unimplemented(peer: Peer) -> None:
     peer.greet()
     peer.send(request(1, GET_TOPIC, ("grpc-encoding", "snappy")), h2.frame(h2.DATA, 1, 1, b"\x01\0\0\0\x01x"))
     answer = peer.answer(1)
@@ -313,7 +314,7 @@ def test_rest_over_http_2(peer: Peer) -> None:
     assert peer.answer(1)[":status"] == "200"
 
 
-def test_a_rest_pull_whose_stream_is_reset_takes_nothing(harness: Harness, client: Client, peer: Peer) -> None:
+def test_a_rest_pull_whose_stream_is_reset_leases_nothing(harness: Harness, client: Client, peer: Peer) -> None:
     topic = client.topic()
     name = client.subscription(topic)
     peer.greet()
@@ -331,8 +332,8 @@ def test_http_1_on_the_same_port(harness: Harness) -> None:
     assert rest(harness.address, "GET", "/") == (200, b"Ok\n")
 
 
-def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As long as for any other greeting; asyncio alone would wait a minute."""
+def test_an_overdue_tls_handshake_ends_the_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The limit is that of the HTTP/2 preface. The default of asyncio is a minute."""
     issued = trustme.CA().issue_cert("127.0.0.1")
     issued.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
     assert Http2Limits().preface_seconds == serving.HANDSHAKE_SECONDS
@@ -342,7 +343,7 @@ def test_a_handshake_that_does_not_come_is_not_waited_for(monkeypatch: pytest.Mo
 
 
 def test_an_idle_client_over_tls_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The end of TLS is a message and its answer; a client that sleeps over its connection does not answer."""
+    """TLS ends with a message and its answer, and an inactive client does not answer."""
     authority = trustme.CA()
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "both.pem"))
     theirs = ssl.create_default_context()

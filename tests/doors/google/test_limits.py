@@ -1,4 +1,4 @@
-"""Every row of the table of limits, with production's codes and texts, and what is just within."""
+"""Every row of the table of limits, with production's codes and texts, and values at the limit."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def subscription(client: Client, topic: str) -> str:
         "projects/p q/topics/abc",
     ],
 )
-def test_a_name_that_cannot_be_is_refused(client: Client, name: str) -> None:
+def test_an_invalid_name_is_refused(client: Client, name: str) -> None:
     assert client.refused("CreateTopic", name=name) == (INVALID, BAD_NAME.format(name[:300]))
 
 
 @pytest.mark.parametrize(
     "identifier", ["abc", "A.b_c~d+e%f-1", "a" * 255, "Google-is-fine-with-a-capital", "_x".replace("_", "x") + "yz"]
 )
-def test_a_name_that_can_be_is_taken(client: Client, identifier: str) -> None:
+def test_a_valid_name_is_accepted(client: Client, identifier: str) -> None:
     name = f"projects/names.example.com:p/topics/{identifier}"
     assert client.call("CreateTopic", name=name).name == name
 
 
-def test_what_is_missing(client: Client) -> None:
+def test_missing_resources_are_not_found(client: Client) -> None:
     text = "Resource not found (resource=missing)."
     topic, subscription = "projects/p/topics/missing", "projects/p/subscriptions/missing"
     for name, fields in [
@@ -97,7 +97,7 @@ def test_what_is_missing(client: Client) -> None:
         assert client.refused(name, **fields) == ("NOT_FOUND", text), name
 
 
-def test_what_is_there_already(client: Client, topic: str, subscription: str) -> None:
+def test_existing_resources_already_exist(client: Client, topic: str, subscription: str) -> None:
     def text(name: str) -> str:
         return f"Resource already exists in the project (resource={name.rpartition('/')[2]})."
 
@@ -108,7 +108,7 @@ def test_what_is_there_already(client: Client, topic: str, subscription: str) ->
     )
 
 
-def test_an_empty_project_is_the_caller_s_fault(client: Client) -> None:
+def test_an_empty_project_is_an_invalid_argument(client: Client) -> None:
     for name, field in [
         ("ListTopics", "project"),
         ("ListSubscriptions", "project"),
@@ -159,7 +159,7 @@ def test_a_publish_of_more_than_ten_million_bytes_is_refused(client: Client, top
     assert client.refused("Publish", request) == (INVALID, too("request_size", "large", size, 10_000_000))
 
 
-def test_a_request_beyond_what_is_received_at_all_is_refused(client: Client, topic: str) -> None:
+def test_a_request_beyond_the_transport_limit_is_refused(client: Client, topic: str) -> None:
     request = m.PublishRequest(topic=topic, messages=[message(data=b"x" * 13_000_000)])
     code, text = client.refused("Publish", request)
     assert code == "RESOURCE_EXHAUSTED"
@@ -178,7 +178,7 @@ def test_a_request_beyond_what_is_received_at_all_is_refused(client: Client, top
         [message(data=b"x" * 9_999_000)],
     ],
 )
-def test_a_publish_at_a_limit_is_taken(client: Client, topic: str, messages: list[Any]) -> None:
+def test_a_publish_at_a_limit_is_accepted(client: Client, topic: str, messages: list[Any]) -> None:
     assert len(client.call("Publish", topic=topic, messages=messages).message_ids) == len(messages)
 
 
@@ -252,7 +252,7 @@ def test_a_subscription_beyond_a_limit_is_refused(
 @pytest.mark.parametrize(
     "text", ["attributes.", "attributes.a = 1", 'attributes.a = "1" AND b OR c', "data = 1", "NOT", "("]
 )
-def test_a_filter_that_is_none_is_refused(client: Client, topic: str, text: str) -> None:
+def test_an_invalid_filter_is_refused(client: Client, topic: str, text: str) -> None:
     name = "projects/p/subscriptions/abc"
     code, said = client.refused("CreateSubscription", name=name, topic=topic, filter=text)
     assert code == INVALID
@@ -288,13 +288,13 @@ def test_a_topic_keeps_messages_for_ten_minutes_to_a_month(client: Client, secon
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_a_pull_asks_for_messages(client: Client, subscription: str, count: int) -> None:
+def test_a_pull_needs_a_positive_max_messages(client: Client, subscription: str, count: int) -> None:
     text = "You have passed an invalid argument to the service (argument=max_messages)."
     assert client.refused("Pull", subscription=subscription, max_messages=count) == (INVALID, text)
 
 
 @pytest.mark.parametrize("name", ["Acknowledge", "ModifyAckDeadline"])
-def test_receipts_are_needed_and_must_be_receipts(client: Client, subscription: str, name: str) -> None:
+def test_missing_and_malformed_receipts_are_refused(client: Client, subscription: str, name: str) -> None:
     text = "You have passed an invalid argument to the service (argument=ack_ids)."
     assert client.refused(name, subscription=subscription, ack_ids=[]) == (INVALID, text)
     for receipt in ("junk", "", "1-2", "x-y-z", "1-2-3-4", "9" * 500):
@@ -327,7 +327,7 @@ def test_a_seek_needs_a_target(client: Client, subscription: str) -> None:
 # ---------------------------------------------------------------------- anything else
 
 
-def test_bytes_that_are_no_message_are_the_caller_s_fault(client: Client) -> None:
+def test_bytes_that_are_no_message_are_an_invalid_argument(client: Client) -> None:
     for name in [method.name for method in client.harness.kinds.values() if method.service.startswith("google.")]:
         if name != "StreamingPull":
             assert client.refused(name, b"\xff\xff\xff\xff") == (INVALID, "The request is not a valid message."), name
@@ -340,7 +340,7 @@ def test_an_empty_message_is_never_unknown_or_internal(client: Client) -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -1000])
-def test_pages_have_a_size(client: Client, size: int) -> None:
+def test_invalid_page_sizes_and_tokens_are_refused(client: Client, size: int) -> None:
     text = "You have passed an invalid argument to the service (argument=page_size)."
     assert client.refused("ListTopics", project="projects/p", page_size=size) == (INVALID, text)
     assert client.refused("ListTopics", project="projects/p", page_token="!")[0] == INVALID

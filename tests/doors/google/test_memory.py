@@ -1,4 +1,4 @@
-"""Requests that are not finished, calls that are cancelled, answers that are not taken: what they hold goes with them.
+"""The memory of incomplete requests, cancelled calls and unread answers is released with them.
 
 The collector of cycles is off in these tests: whatever needs it to go would pile up in a server, where large bodies
 are few objects, and the collector counts objects.
@@ -16,15 +16,15 @@ import pytest
 
 from penstock.doors.google import messages as m
 from penstock.doors.google.calls import Context, StreamingCall, UnaryCall
-from penstock.doors.google.framing import framed
+from penstock.doors.google.framing import frame_message
 from penstock.doors.google.http2 import frames as h2
 from penstock.doors.google.http2 import hpack
 from penstock.doors.google.http2.body import Body
 from penstock.doors.google.http2.connection import Http2Connection
 from penstock.doors.google.http2.stream import Stream
 from penstock.doors.google.options import GoogleOptions
-from penstock.doors.google.restcalls import RestCall
-from penstock.doors.google.server import Newcomer
+from penstock.doors.google.rest_over_http2 import RestCall
+from penstock.doors.google.server import NewConnection
 from tests.doors.google.harness import Harness, eventually, opened, rest
 from tests.doors.google.test_http2 import GET_TOPIC, connected, request
 
@@ -34,7 +34,7 @@ STREAMING_PULL = "/google.pubsub.v1.Subscriber/StreamingPull"
 MEGABYTE = bytes((1 << 20) - 100)  # a frame takes no more
 PARTIAL = b"\0\0\x80\0\0"  # a message of 8 MiB is announced
 TOPIC, SUBSCRIPTION = "projects/memory/topics/abc", "projects/memory/subscriptions/abc"
-OF_A_CALL = (Body, Http2Connection, Context, Newcomer, RestCall, Stream, StreamingCall, UnaryCall)
+OF_A_CALL = (Body, Http2Connection, Context, NewConnection, RestCall, Stream, StreamingCall, UnaryCall)
 TOKEN = "a-good-token"
 
 
@@ -47,7 +47,7 @@ def known(harness: Harness) -> Harness:
 
 
 class Watch:
-    """What was made since the watch began, and is still there."""
+    """Return the objects that were created since the watch began and still exist."""
 
     def __init__(self) -> None:
         gc.collect()
@@ -80,13 +80,13 @@ def rest_post(number: int) -> bytes:
     return h2.frame(h2.HEADERS, h2.END_HEADERS, number, hpack.encode(plain))
 
 
-PULLING = framed(
+PULLING = frame_message(
     m.message("google.pubsub.v1.PullRequest")(subscription=SUBSCRIPTION, max_messages=1).SerializeToString()
 )
-LISTENING = framed(
+LISTENING = frame_message(
     m.StreamingPullRequest(subscription=SUBSCRIPTION, stream_ack_deadline_seconds=10).SerializeToString()
 )
-PUBLISHING = framed(m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=MEGABYTE)]).SerializeToString())
+PUBLISHING = frame_message(m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=MEGABYTE)]).SerializeToString())
 RESET = h2.rst_stream(1, 8)
 ABORTED = {
     "a body without end": [request(1, PUBLISH), *[data(MEGABYTE)] * 11],
@@ -96,7 +96,7 @@ ABORTED = {
     "a publish, and gone": [request(1, PUBLISH), data(PUBLISHING, end=True)],
     "a publish, and reset": [request(1, PUBLISH), data(PUBLISHING, end=True), RESET],
     "a body that is no message": [request(1, PUBLISH), data(b"\0\0\0\0\x01\xff", end=True)],
-    "a call that fails": [request(1, GET_TOPIC), data(framed(b"\n\x01x"), end=True)],
+    "a call that fails": [request(1, GET_TOPIC), data(frame_message(b"\n\x01x"), end=True)],
     "a pull that waits": [request(1, PULL), data(PULLING, end=True)],
     "a pull that is reset at once": [request(1, PULL), data(PULLING, end=True), RESET],
     "a stream": [request(1, STREAMING_PULL), data(LISTENING)],
@@ -107,12 +107,12 @@ ABORTED = {
     "REST that is reset": [rest_post(1), data(MEGABYTE), RESET],
     "a broken protocol": [request(1, PUBLISH), data(MEGABYTE), h2.frame(h2.PING, 0, 1, b"12345678")],
     "a malformed body": [request(1, PUBLISH, ("content-length", "1")), data(MEGABYTE)],
-    "a method nobody knows": [request(1, "/x/y"), data(MEGABYTE)],
+    "an unknown method": [request(1, "/x/y"), data(MEGABYTE)],
 }
 
 
 @pytest.mark.parametrize("sent", ABORTED.values(), ids=ABORTED.keys())
-def test_nothing_of_an_aborted_request_stays(
+def test_an_aborted_request_leaves_no_memory(
     known: Harness, sent: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)  # what is logged is kept, and must hold on to nothing
@@ -129,8 +129,8 @@ def test_nothing_of_an_aborted_request_stays(
     assert not known.door._calls.streaming
 
 
-def test_what_comes_after_a_call_has_ended_is_not_kept(known: Harness) -> None:
-    """A stream has failed, and its client takes neither the message before that nor the status; it sends on."""
+def test_input_after_the_end_of_a_call_is_not_kept(known: Harness) -> None:
+    """The client of a failed stream reads neither the last message nor the status, and goes on sending."""
     with known.connect() as client:
         client.call("Publish", topic=TOPIC, messages=[m.PubsubMessage(data=b"x")])
     with connected(known) as peer:
@@ -147,7 +147,7 @@ def test_what_comes_after_a_call_has_ended_is_not_kept(known: Harness) -> None:
         assert known.door.budget.in_use_bytes < 100_000
 
 
-def test_calls_that_end_by_their_deadline_leave_nothing(known: Harness) -> None:
+def test_calls_that_end_by_their_deadline_leave_no_memory(known: Harness) -> None:
     """Publishes of 9 MB with a deadline of 4 ms."""
     body = m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(9_000_000))]).SerializeToString()
     with known.connect() as client:
@@ -179,7 +179,7 @@ def guarded() -> Iterator[Harness]:
 def test_a_call_without_a_token_is_refused_by_its_headers(
     guarded: Harness, path: str, header: tuple[tuple[str, str], ...]
 ) -> None:
-    """No byte of its body is needed for that, nor kept when it comes."""
+    """The body is neither needed for the refusal nor stored."""
     with connected(guarded) as peer:
         peer.greet()
         peer.send(request(1, path, *header))
@@ -193,7 +193,7 @@ def test_a_call_without_a_token_is_refused_by_its_headers(
 def test_a_call_with_a_token_is_served(guarded: Harness) -> None:
     with connected(guarded) as peer:
         peer.greet()
-        peer.send(request(1, GET_TOPIC, ("authorization", f"Bearer {TOKEN}")), data(framed(b""), end=True))
+        peer.send(request(1, GET_TOPIC, ("authorization", f"Bearer {TOKEN}")), data(frame_message(b""), end=True))
         assert peer.answer(1)["grpc-status"] == "3"
 
 
@@ -205,7 +205,7 @@ def test_a_rest_request_without_a_token_is_refused_by_its_headers(guarded: Harne
     assert rest(guarded.address, "GET", "/") == (200, b"Ok\n")
 
 
-def test_a_method_nobody_knows_is_refused_by_its_headers(known: Harness) -> None:
+def test_an_unknown_method_is_refused_by_its_headers(known: Harness) -> None:
     with connected(known) as peer:
         peer.greet()
         peer.send(request(1, "/no/such"))
@@ -217,7 +217,7 @@ def test_a_method_nobody_knows_is_refused_by_its_headers(known: Harness) -> None
 
 @pytest.fixture
 def narrow(known: Harness) -> Iterator[Harness]:
-    """A door with memory for a few requests only."""
+    """A door with memory for a few requests."""
     budget = known.door.budget
     before = budget.most_bytes
     budget.most_bytes = 4 << 20
@@ -228,7 +228,7 @@ def narrow(known: Harness) -> Iterator[Harness]:
 
 
 def test_more_bodies_than_memory_are_refused_one_by_one(narrow: Harness) -> None:
-    """The one that finds no room is told so; the others go on, on the same connection."""
+    """The request without memory is refused. The others on the same connection continue."""
     with connected(narrow) as peer:
         peer.greet()
         peer.send(request(1, PUBLISH), data(PUBLISHING[:900_000]))
@@ -246,8 +246,8 @@ def test_more_bodies_than_memory_are_refused_one_by_one(narrow: Harness) -> None
     eventually(lambda: narrow.door.budget.in_use_bytes == 0)
 
 
-def test_an_answer_that_is_not_taken_makes_way_for_others(narrow: Harness) -> None:
-    """gRPC reads a stream that is reset this way as RESOURCE_EXHAUSTED."""
+def test_an_answer_that_is_not_read_makes_room_for_others(narrow: Harness) -> None:
+    """gRPC maps this reset to RESOURCE_EXHAUSTED."""
     with narrow.connect() as client:
         topic = client.topic()
         subscription = client.subscription(topic)
@@ -262,9 +262,11 @@ def test_an_answer_that_is_not_taken_makes_way_for_others(narrow: Harness) -> No
 
 
 def test_many_large_requests_at_a_time_never_wait_for_each_other(known: Harness) -> None:
-    """More than the window of a connection, in pieces of each in turn: no request may need another to go on first."""
+    """Interleaved requests that exceed the window of the connection together do not wait for each other."""
     size, count = 1 << 20, 90  # 90 MiB in all
-    body = framed(m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(size))]).SerializeToString())
+    body = frame_message(
+        m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(size))]).SerializeToString()
+    )
     numbers = range(1, 2 * count, 2)
     with connected(known) as peer:
         peer.greet()
@@ -285,7 +287,7 @@ def test_many_large_requests_at_a_time_never_wait_for_each_other(known: Harness)
 
 
 def test_padding_never_uses_up_a_stream(known: Harness) -> None:
-    """What is padding is given back, or a stream that lives for long would stop."""
+    """The window of padding is given back. Otherwise a long-lived stream would stop."""
     with connected(known) as peer:
         peer.greet()
         peer.send(request(1, STREAMING_PULL), data(PARTIAL))

@@ -1,4 +1,4 @@
-"""Push: what arrives at an endpoint, what its answer means, and where push does not go."""
+"""Push: the requests at an endpoint, the meaning of its answers, and forbidden endpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.doors.google.harness import SECONDS, Client, Harness, opened, rest
 
 
 class Endpoint:
-    """A small web server that notes what it is sent and answers as told."""
+    """A small web server that records requests and answers as configured."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[dict[str, str], bytes]] = []
@@ -130,7 +130,7 @@ def test_an_answer_that_acks(harness: Harness, client: Client, endpoint: Endpoin
 
 
 @pytest.mark.parametrize("status", [302, 400, 404, 500])
-def test_an_answer_that_does_not_ack_brings_it_again(client: Client, endpoint: Endpoint, status: int) -> None:
+def test_an_answer_that_does_not_ack_redelivers_the_message(client: Client, endpoint: Endpoint, status: int) -> None:
     topic, grave = client.topic(), client.topic()
     policy = {"dead_letter_topic": grave, "max_delivery_attempts": 5}
     client.subscription(topic, push_config={"push_endpoint": endpoint.url}, dead_letter_policy=policy)
@@ -161,7 +161,7 @@ def test_push_follows_its_settings(client: Client, endpoint: Endpoint) -> None:
     assert [each.message.data for each in client.pull(subscription)] == [b"2"]
 
 
-def test_a_token_that_its_public_key_confirms(harness: Harness, client: Client, endpoint: Endpoint) -> None:
+def test_a_token_verifies_with_the_public_key(harness: Harness, client: Client, endpoint: Endpoint) -> None:
     topic = client.topic()
     token = {"service_account_email": "pusher@example.com", "audience": "me"}
     client.subscription(topic, push_config={"push_endpoint": endpoint.url, "oidc_token": token})
@@ -178,7 +178,7 @@ def test_a_token_that_its_public_key_confirms(harness: Harness, client: Client, 
     assert discovery["jwks_uri"] == f"http://{harness.address}/oauth2/v3/certs"
 
 
-def test_a_bug_met_by_one_message_does_not_end_pushing(
+def test_a_bug_with_one_message_does_not_end_pushing(
     harness: Harness, client: Client, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = [RuntimeError("a bug"), ModuleNotFoundError("a package")]
@@ -234,7 +234,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_without_permission_push_goes_nowhere_near(url: str) -> None:
+def test_without_permission_push_reaches_no_private_address(url: str) -> None:
     with opened(GoogleOptions()) as harness, harness.connect() as client:
         topic = client.topic()
         name = "projects/p/subscriptions/abc"

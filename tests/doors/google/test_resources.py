@@ -1,4 +1,4 @@
-"""Topics, subscriptions and snapshots: what is kept, what comes back, what an update may change."""
+"""Topics, subscriptions and snapshots: stored and returned settings, and legal updates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seconds(value: int) -> Any:
     return m.Duration(seconds=value)
 
 
-def test_a_topic_comes_back_as_it_was_made(client: Client) -> None:
+def test_a_topic_is_returned_as_it_was_created(client: Client) -> None:
     given = m.Topic(
         name="projects/p/topics/whole",
         labels={"team": "a"},
@@ -35,7 +35,7 @@ def test_a_topic_comes_back_as_it_was_made(client: Client) -> None:
     assert client.call("GetTopic", topic=given.name) == given
 
 
-def test_a_subscription_says_what_was_not_said(client: Client) -> None:
+def test_a_subscription_returns_its_defaults(client: Client) -> None:
     topic = client.topic(message_retention_duration=seconds(1200))
     made = client.call("GetSubscription", subscription=client.subscription(topic))
     assert made.HasField("push_config")
@@ -60,7 +60,7 @@ def test_policies_are_filled_in(client: Client) -> None:
     assert not made.expiration_policy.HasField("ttl")  # never
 
 
-def test_what_is_only_kept_comes_back(client: Client) -> None:
+def test_stored_settings_are_returned(client: Client) -> None:
     topic = client.topic()
     for field, value in [
         ("bigquery_config", {"table": "p.d.t", "write_metadata": True}),
@@ -73,7 +73,7 @@ def test_what_is_only_kept_comes_back(client: Client) -> None:
         assert getattr(made, field) == type(getattr(made, field))(**value)
 
 
-def test_a_subscription_without_a_name_is_given_one(client: Client) -> None:
+def test_a_subscription_without_a_name_gets_one(client: Client) -> None:
     made = client.call("CreateSubscription", topic=client.topic())
     assert made.name.startswith("projects/test/subscriptions/s-")
 
@@ -150,13 +150,18 @@ REFUSED = "Invalid update_mask provided in the UpdateSubscriptionRequest: "
             "'push_config' rather than 'pushConfig'.",
         ),
         (
+            ["*"],  # as the official emulator
+            REFUSED + "* is not a known Subscription field. Note that field paths must be of the form 'push_config' "
+            "rather than 'pushConfig'.",
+        ),
+        (
             ["retry_policy.nothing"],
             REFUSED + "retry_policy.nothing is not a known Subscription field. Note that field paths must be of the "
             "form 'push_config' rather than 'pushConfig'.",
         ),
     ],
 )
-def test_an_update_that_may_not_be(client: Client, paths: list[str], text: str) -> None:
+def test_an_invalid_update_is_refused(client: Client, paths: list[str], text: str) -> None:
     name = client.subscription(client.topic())
     assert client.refused("UpdateSubscription", subscription={"name": name}, update_mask=mask(*paths)) == (
         "INVALID_ARGUMENT",
@@ -186,8 +191,28 @@ def test_every_legal_update_of_a_topic(client: Client, path: str, fields: dict[s
     assert after == client.call("GetTopic", topic=name)
     top = path.split(".")[0]
     assert getattr(after, top) == getattr(update, top)
-    cleared = client.call("UpdateTopic", topic={"name": name}, update_mask=mask(path))
+    cleared = client.call("UpdateTopic", topic={"name": name}, update_mask=mask(top))
     assert getattr(cleared, top) != getattr(after, top)
+
+
+@pytest.mark.parametrize("path", ["message_storage_policy", "message_storage_policy.allowed_persistence_regions"])
+def test_a_storage_policy_without_regions_is_refused(client: Client, path: str) -> None:
+    """pubsub.proto, MessageStoragePolicy: an empty list "is not a valid configuration"."""
+    policy = {"allowed_persistence_regions": ["r"]}
+    name = client.topic(message_storage_policy=policy)
+    empty = m.Topic(name=name, message_storage_policy={"enforce_in_transit": True})
+    code, text = client.refused("UpdateTopic", topic=empty, update_mask=mask(path))
+    assert (code, "message_storage_policy" in text) == ("INVALID_ARGUMENT", True)
+    assert client.call("GetTopic", topic=name).message_storage_policy.allowed_persistence_regions == ["r"]
+
+
+def test_a_wildcard_is_no_path_of_a_topic(client: Client) -> None:
+    code, text = client.refused("UpdateTopic", topic={"name": client.topic()}, update_mask=mask("*"))
+    assert code == "INVALID_ARGUMENT"
+    assert text == (
+        "Invalid update_mask provided in the UpdateTopicRequest: * is not a known Topic field. Note that field paths "
+        "must be of the form 'schema_settings' rather than 'schemaSetings'."
+    )
 
 
 def test_lists_come_in_pages(client: Client) -> None:
@@ -222,7 +247,7 @@ def test_a_topic_lists_its_subscriptions_and_snapshots(client: Client) -> None:
     assert client.refused("GetSnapshot", snapshot=snapshot)[0] == "NOT_FOUND"
 
 
-def test_a_snapshot_without_a_name_is_given_one(client: Client) -> None:
+def test_a_snapshot_without_a_name_gets_one(client: Client) -> None:
     made = client.call("CreateSnapshot", subscription=client.subscription(client.topic()))
     assert made.name.startswith("projects/test/snapshots/s-")
 
@@ -263,7 +288,7 @@ def test_policies_are_kept_with_the_resource_they_belong_to(client: Client) -> N
     assert not client.call("GetIamPolicy", resource=topic).bindings
 
 
-def test_permissions_are_answered(client: Client) -> None:
+def test_permissions_of_existing_resources_are_granted(client: Client) -> None:
     topic, wanted = client.topic(), ["pubsub.topics.publish", "pubsub.topics.get"]
     assert list(client.call("TestIamPermissions", resource=topic, permissions=wanted).permissions) == wanted
     gone = client.call("TestIamPermissions", resource="projects/p/topics/missing", permissions=wanted)
@@ -291,5 +316,5 @@ def test_a_reset_without_a_token_is_refused_as_every_call_is() -> None:
         assert harness.door.counts["UNAUTHENTICATED"] == 1
 
 
-def test_the_world_is_one_for_a_module(harness: Harness, client: Client) -> None:
+def test_all_tests_of_a_module_share_one_door(harness: Harness, client: Client) -> None:
     assert client.harness is harness

@@ -1,4 +1,4 @@
-"""REST: JSON, errors, pages of this machine and of others, tokens and TLS."""
+"""REST: JSON, errors, web pages of this machine and of other hosts, tokens and TLS."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_body_may_repeat_what_the_path_says(harness: Harness) -> None:
         "fields=*&callback=&quotaUser=u&access_token=t&oauth_token=t&upload_protocol=raw&uploadType=media",
     ],
 )
-def test_parameters_every_google_api_takes_are_passed_over(harness: Harness, query: str) -> None:
+def test_parameters_of_every_google_api_are_ignored(harness: Harness, query: str) -> None:
     assert rest(harness.address, "GET", f"/v1/projects/rest/topics?{query}&pageSize=1")[0] == 200
 
 
@@ -121,7 +121,7 @@ def test_fields_choose_a_part_of_the_answer_and_a_wrong_one_changes_nothing(harn
 
 
 @pytest.mark.parametrize("query", ["$nothing=1", "$alt=proto", "alt=media", "$alt=json;enum-encoding=x"])
-def test_a_system_parameter_that_cannot_be_followed_is_refused(harness: Harness, query: str) -> None:
+def test_an_unsupported_system_parameter_is_refused(harness: Harness, query: str) -> None:
     assert rest(harness.address, "GET", f"/v1/projects/rest/topics?{query}")[0] == 400
 
 
@@ -143,7 +143,7 @@ def test_an_update_mask_is_read_in_both_spellings(harness: Harness, field: str, 
 
 
 @pytest.mark.parametrize("mask", [5, "labels_", "_labels", ["labels"], {"paths": ["labels"]}])
-def test_an_update_mask_that_is_none_is_refused(harness: Harness, mask: Any) -> None:
+def test_an_invalid_update_mask_is_refused(harness: Harness, mask: Any) -> None:
     assert rest(harness.address, "PATCH", TOPIC, {"topic": {}, "updateMask": mask})[0] == 400
 
 
@@ -161,7 +161,7 @@ def test_a_name_may_be_escaped_as_a_whole_and_its_action_with_it(harness: Harnes
         assert (status, len(answer["messageIds"])) == (200, 1)
 
 
-def test_exactly_once_details_are_told(harness: Harness, client: Client) -> None:
+def test_exactly_once_details_are_returned(harness: Harness, client: Client) -> None:
     name = client.subscription("projects/rest/topics/one", enable_exactly_once_delivery=True)
     number = lookups.subscription(harness.queue.engine, name).number
     status, answer = rest(harness.address, "POST", f"/v1/{name}:acknowledge", {"ackIds": [f"{number}-9-9"]})
@@ -170,8 +170,8 @@ def test_exactly_once_details_are_told(harness: Harness, client: Client) -> None
     assert details["metadata"] == {f"{number}-9-9": "PERMANENT_FAILURE_INVALID_ACK_ID"}
 
 
-def test_a_pull_whose_caller_left_takes_nothing(harness: Harness, client: Client) -> None:
-    """A message given to nobody would be out of reach until its deadline, and its attempt counted."""
+def test_a_pull_whose_caller_disconnected_leases_nothing(harness: Harness, client: Client) -> None:
+    """A message leased in vain would be unavailable until its deadline, with one attempt more."""
     topic = client.topic()
     name = client.subscription(topic)
     body = b'{"maxMessages": 1}'
@@ -200,7 +200,7 @@ def cors(address: str, verb: str, origin: str, host: str = "") -> tuple[int, dic
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1:8080", "https://ui.localhost"])
-def test_pages_of_this_machine_are_welcome(harness: Harness, origin: str) -> None:
+def test_pages_of_this_machine_are_allowed(harness: Harness, origin: str) -> None:
     status, headers = cors(harness.address, "OPTIONS", origin)
     assert (status, headers["access-control-allow-origin"]) == (204, origin)
     assert "PATCH" in headers["access-control-allow-methods"]
@@ -209,17 +209,17 @@ def test_pages_of_this_machine_are_welcome(harness: Harness, origin: str) -> Non
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
-def test_pages_of_others_are_not(harness: Harness, origin: str) -> None:
+def test_pages_of_other_hosts_are_refused(harness: Harness, origin: str) -> None:
     status, headers = cors(harness.address, "GET", origin)
     assert status == 403
     assert "access-control-allow-origin" not in headers
 
 
-def test_a_foreign_name_pointed_at_this_machine_is_not_answered(harness: Harness) -> None:
+def test_a_foreign_host_header_is_refused(harness: Harness) -> None:
     assert cors(harness.address, "GET", "http://localhost", host="evil.example")[0] == 403
 
 
-def test_the_operator_may_welcome_others() -> None:
+def test_the_operator_may_allow_other_pages() -> None:
     with opened(GoogleOptions(cors_origins=("https://ui.example",))) as harness:
         rest(harness.address, "PUT", TOPIC, {})
         assert cors(harness.address, "GET", "https://ui.example")[0] == 200
@@ -291,7 +291,7 @@ def test_health_needs_no_token(secured: tuple[Harness, bytes]) -> None:
         assert stub(request().SerializeToString(), timeout=SECONDS).status == 1
 
 
-def test_plain_text_is_not_spoken_where_tls_is(secured: tuple[Harness, bytes]) -> None:
+def test_plain_text_is_refused_on_a_tls_port(secured: tuple[Harness, bytes]) -> None:
     harness, _ = secured
     with pytest.raises((http.client.HTTPException, OSError)):
         rest(harness.address, "GET", "/")

@@ -31,7 +31,7 @@ def test_a_row(harness: Harness, row: Row) -> None:
 
 
 def reaction(peer: Peer, row: Row) -> Iterator[tuple[int, int, int, bytes]]:
-    """Every frame of the server until it closes, or has answered all there is."""
+    """Return every frame of the server until it closes the connection or has answered everything."""
     for waits, parts in groupby(row.sent, lambda part: isinstance(part, Until)):
         if waits:
             yield from until_over(peer, 1)

@@ -1,4 +1,4 @@
-"""Rules that production documents beside its limits: labels, destinations, transforms, push, receipts, revisions."""
+"""Rules of production besides its limits: labels, destinations, transforms, push, receipts, revisions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_push_subscription_is_not_pulled(client: Client, topic: str) -> None:
     assert (error.value.code().name, error.value.details()) == PUSHED
 
 
-def test_a_stream_ends_when_its_subscription_becomes_one_that_is_pushed(client: Client, topic: str) -> None:
+def test_a_stream_ends_when_its_subscription_gets_a_push_endpoint(client: Client, topic: str) -> None:
     name = client.subscription(topic)
     stream = client.stream("StreamingPull", Requests(first(name)))
     stream.initial_metadata()  # the stream is open, and waits for messages
@@ -56,7 +56,7 @@ def version(client: Client, name: str) -> str:
     return dict(config.attributes).get("x-goog-version", "")
 
 
-def test_the_version_of_the_pushed_format_is_always_said(client: Client, topic: str) -> None:
+def test_the_version_of_the_push_format_is_always_returned(client: Client, topic: str) -> None:
     name = client.subscription(topic, push_config={"push_endpoint": "https://example.com/x"})
     assert version(client, name) == "v1"
     config: dict[str, Any] = {"push_endpoint": "https://example.com/y", "attributes": {"x-goog-version": "v1beta1"}}
@@ -65,7 +65,13 @@ def test_the_version_of_the_pushed_format_is_always_said(client: Client, topic: 
     client.call("ModifyPushConfig", subscription=name, push_config={"push_endpoint": "https://example.com/z"})
     assert version(client, name) == "v1beta1", "what is not said does not change"
     client.call("ModifyPushConfig", subscription=name, push_config={})
-    assert version(client, name) == "", "a pulled subscription has none"
+    assert version(client, name) == "v1beta1", "nor does it when the endpoint goes"
+    client.call("ModifyPushConfig", subscription=name, push_config={"push_endpoint": "https://example.com/z"})
+    assert version(client, name) == "v1beta1"
+    update = {"name": name, "push_config": {}}
+    client.call("UpdateSubscription", subscription=update, update_mask={"paths": ["push_config"]})
+    assert version(client, name) == "v1beta1"
+    client.pull(name)
     config["attributes"]["x-goog-version"] = "v2"
     assert client.refused("ModifyPushConfig", subscription=name, push_config=config) == bad("push_config.attributes")
 
@@ -85,7 +91,7 @@ def test_a_receipt_of_another_subscription_is_refused(client: Client, name: str)
     assert [each.message.data for each in client.pull(mine)] == [b"x"], "nothing of the request was done"
 
 
-def test_an_old_receipt_is_no_error_where_delivery_is_ordinary(client: Client) -> None:
+def test_an_old_receipt_is_no_error_without_exactly_once(client: Client) -> None:
     topic = client.topic()
     name = client.subscription(topic)
     client.publish(topic, b"x")
@@ -158,6 +164,42 @@ def test_a_transform_says_what_it_does(client: Client, topic: str, transform: di
         assert client.refused(method, message_transforms=[transform], **fields) == bad(field)
 
 
+def test_at_most_five_transforms_are_enabled(client: Client, topic: str) -> None:
+    """The text is the official emulator's."""
+    transform = {"javascript_udf": {"function_name": "f", "code": "function f(m) { return m; }"}}
+    five, disabled = [transform] * 5, {**transform, "disabled": True}
+    refusal = (
+        "The request exceeds the maximum number of enabled message transforms. Maximum enabled transforms: 5. "
+        "Enabled transforms: 6"
+    )
+    name = client.topic(message_transforms=[*five, disabled])
+    fields = {"name": "projects/p/topics/six-transforms", "message_transforms": [*five, transform]}
+    assert client.refused("CreateTopic", **fields) == (INVALID, refusal)
+    update = {"name": name, "message_transforms": [*five, transform]}
+    mask = {"paths": ["message_transforms"]}
+    assert client.refused("UpdateTopic", topic=update, update_mask=mask) == (INVALID, refusal)
+    fields = {"name": "projects/p/subscriptions/six-transforms", "topic": topic, "message_transforms": [transform] * 6}
+    assert client.refused("CreateSubscription", **fields) == (INVALID, refusal)
+
+
+def test_settings_that_are_not_acted_on_are_logged_once(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    transform = {"javascript_udf": {"function_name": "f", "code": "function f(m) { return m; }"}}
+    with caplog.at_level("WARNING"):
+        topic = client.topic(message_transforms=[transform])
+        update = {"name": topic, "message_transforms": [transform, transform]}
+        client.call("UpdateTopic", topic=update, update_mask={"paths": ["message_transforms"]})
+        table = client.subscription(topic, bigquery_config={"table": "p.d.t"})
+        files = client.subscription(topic)
+        update = {"name": files, "cloud_storage_config": {"bucket": "b"}}
+        client.call("UpdateSubscription", subscription=update, update_mask={"paths": ["cloud_storage_config"]})
+        client.topic(message_transforms=[{**transform, "disabled": True}])
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{topic} has message_transforms, which this server stores but does not run",
+        f"{table} has bigquery_config, which this server stores but does not run",
+        f"{files} has cloud_storage_config, which this server stores but does not run",
+    ]
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [
@@ -204,6 +246,41 @@ def test_a_table_is_named_and_has_one_source_of_its_schema(client: Client, topic
 # ---------------------------------------------------------------------- revisions
 
 
+def test_a_revision_is_compatible_with_every_earlier_one(client: Client) -> None:
+    """Commit a schema revision: protocol buffers may add or remove optional fields. The text is production's."""
+
+    def schema(*fields: str) -> Any:
+        return m.Schema(type=1, definition=f'syntax = "proto3"; message M {{ {" ".join(fields)} }}')
+
+    name, text, device = "projects/test/schemas/evolving", "string text = 1;", "string device = 2;"
+    client.call("CreateSchema", parent="projects/test", schema_id="evolving", schema=schema(text))
+    second = client.call("CommitSchema", name=name, schema=schema(text, device))
+    third = client.call("CommitSchema", name=name, schema=schema(text))
+    code, details = client.refused("CommitSchema", name=name, schema=schema(text, "int64 device_id = 2;"))
+    assert code == INVALID
+    assert details == (
+        f'Compatibility checking failed to commit a schema revision for (schema="{name}"). '
+        f'(reason="Revision is incompatible with previous revision: {second.revision_id}. '
+        'Failed with error: device_id of type int64 is not compatible with device of type string"). '
+        "Refer to https://cloud.google.com/pubsub/docs/schemas for more information."
+    )
+    assert client.call("GetSchema", name=name).revision_id == third.revision_id
+    assert len(client.call("ListSchemaRevisions", name=name).schemas) == 3
+
+
+def test_an_avro_revision_that_cannot_be_read_is_refused(client: Client) -> None:
+    def schema(*fields: dict[str, Any]) -> Any:
+        return m.Schema(type=2, definition=json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+    first, more = {"name": "a", "type": "string"}, {"name": "b", "type": "int"}
+    name = client.call("CreateSchema", parent="projects/test", schema_id="avro-evolving", schema=schema(first)).name
+    code, details = client.refused("CommitSchema", name=name, schema=schema(first, more))
+    assert code == INVALID
+    assert "field b is in one of them only and has no default" in details
+    client.call("CommitSchema", name=name, schema=schema(first, {**more, "default": 0}))
+    client.call("RollbackSchema", name=name, revision_id=client.call("GetSchema", name=name).revision_id)
+
+
 def test_a_rollback_names_its_revision(client: Client) -> None:
     avro = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]})
     schema = {"type": 2, "definition": avro}
@@ -218,7 +295,7 @@ def test_a_name_with_half_a_revision_is_refused(client: Client, method: str) -> 
     assert client.refused(method, name="projects/p/schemas/half@")[0] == INVALID
 
 
-def test_a_snapshot_does_not_fit_a_topic_made_anew(client: Client) -> None:
+def test_a_snapshot_does_not_fit_a_recreated_topic(client: Client) -> None:
     topic = client.topic()
     snapshot = client.subscription(topic).replace("subscriptions", "snapshots")
     client.call("CreateSnapshot", name=snapshot, subscription=snapshot.replace("snapshots", "subscriptions"))
@@ -241,8 +318,8 @@ def test_a_dead_letter_topic_must_be_there_when_it_is_set(client: Client, topic:
     assert not client.call("GetSubscription", subscription=name).HasField("dead_letter_policy")
 
 
-def test_one_that_was_deleted_leaves_the_message_where_it_is(client: Client) -> None:
-    """It comes again after a pause, with its attempts counted on."""
+def test_a_deleted_dead_letter_topic_leaves_the_message_in_its_subscription(client: Client) -> None:
+    """The message is redelivered after a pause, and its attempts count on."""
     topic, dead = client.topic(), client.topic()
     name = client.subscription(topic, dead_letter_policy={"dead_letter_topic": dead, "max_delivery_attempts": 5})
     client.publish(topic, b"x")

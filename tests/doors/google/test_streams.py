@@ -11,9 +11,12 @@ from typing import Any
 import grpc
 import pytest
 
+from penstock.broker.facts import Acked
 from penstock.doors.google import messages as m
 from penstock.engine import lookups
-from tests.doors.google.harness import Client, Harness, Requests, eventually
+from penstock.journal.port import JournalFullError
+from tests.doors.google.harness import Client, Harness, Requests, eventually, opened
+from tests.unit.engine.journals import ToldJournal
 
 Request = m.StreamingPullRequest
 
@@ -76,7 +79,7 @@ def test_messages_flow_and_acks_count(client: Client, topic: str, streams: list[
     eventually(lambda: lookups.backlog(client.harness.queue.engine, subscription).messages == 1)
 
 
-def test_no_more_is_outstanding_than_the_client_has_room_for(client: Client, topic: str, streams: list[Stream]) -> None:
+def test_flow_control_limits_the_outstanding_messages(client: Client, topic: str, streams: list[Stream]) -> None:
     subscription = client.subscription(topic)
     client.publish(topic, *[b"x"] * 25)
     stream = Stream(client, subscription, max_outstanding_messages=10)
@@ -90,7 +93,7 @@ def test_no_more_is_outstanding_than_the_client_has_room_for(client: Client, top
     assert lookups.backlog(client.harness.queue.engine, subscription).in_flight_messages == 10
 
 
-def test_room_is_counted_in_bytes_as_well(client: Client, topic: str, streams: list[Stream]) -> None:
+def test_flow_control_counts_bytes_too(client: Client, topic: str, streams: list[Stream]) -> None:
     subscription = client.subscription(topic)
     client.publish(topic, *[b"x" * 1000] * 10)
     stream = Stream(client, subscription, max_outstanding_bytes=3500)
@@ -102,7 +105,44 @@ def test_room_is_counted_in_bytes_as_well(client: Client, topic: str, streams: l
     assert stream.messages(1)
 
 
-def test_every_response_says_how_the_subscription_is(client: Client, topic: str, streams: list[Stream]) -> None:
+def test_a_stream_reads_acks_while_a_commit_is_held_up() -> None:
+    journal = ToldJournal()
+    with opened(journal=journal) as harness, harness.connect() as client:
+        topic = client.topic()
+        subscription = client.subscription(topic)
+        client.publish(topic, *[b"x"] * 5)
+        stream = Stream(client, subscription)
+        received = stream.messages(5)
+        journal.gate.clear()
+        for each in received:
+            stream.send(ack_ids=[each.ack_id])
+        eventually(lambda: in_flight(harness, subscription) == 0)
+        acked = [fact for commit in journal.commits for fact in commit.facts if isinstance(fact, Acked)]
+        journal.gate.set()
+        assert acked == []
+        stream.requests.close()
+        assert stream.ending() == ("OK", "")
+        acked = [fact for commit in journal.commits for fact in commit.facts if isinstance(fact, Acked)]
+        assert sum(len(fact.offsets) for fact in acked) == 5
+
+
+def test_acks_whose_commit_is_refused_end_the_stream() -> None:
+    journal = ToldJournal()
+    with opened(journal=journal) as harness, harness.connect() as client:
+        topic = client.topic()
+        subscription = client.subscription(topic)
+        client.publish(topic, b"1")
+        stream = Stream(client, subscription)
+        (received,) = stream.messages(1)
+        journal.refusals.append(JournalFullError("The disk is full"))
+        stream.send(ack_ids=[received.ack_id])
+        assert stream.ending() == ("RESOURCE_EXHAUSTED", "The disk is full")
+        assert harness.door.counts["RESOURCE_EXHAUSTED"] == 1
+
+
+def test_every_response_has_the_properties_of_the_subscription(
+    client: Client, topic: str, streams: list[Stream]
+) -> None:
     subscription = client.subscription(topic, enable_exactly_once_delivery=True, enable_message_ordering=True)
     stream = Stream(client, subscription)
     streams.append(stream)
@@ -128,6 +168,27 @@ def test_exactly_once_confirms_on_the_stream(client: Client, topic: str, streams
     assert list(confirmed.acknowledge_confirmation.invalid_ack_ids) == [first.ack_id]
 
 
+def test_a_bad_receipt_on_an_exactly_once_stream_is_reported_and_the_stream_goes_on(
+    client: Client, topic: str, streams: list[Stream]
+) -> None:
+    subscription, other = (client.subscription(topic, enable_exactly_once_delivery=True) for _ in range(2))
+    client.publish(topic, b"1")
+    (foreign,) = client.pull(other)
+    stream = Stream(client, subscription)
+    streams.append(stream)
+    (received,) = stream.messages(1)
+    bad = sorted(["junk", "", "1-2", f"{received.ack_id}x", foreign.ack_id])
+    stream.send(ack_ids=["junk", "", "1-2", f"{received.ack_id}x", foreign.ack_id])
+    confirmed = stream.next().acknowledge_confirmation
+    assert (list(confirmed.ack_ids), sorted(confirmed.invalid_ack_ids)) == ([], bad)
+    stream.send(modify_deadline_ack_ids=["junk", received.ack_id], modify_deadline_seconds=[60, 60])
+    confirmed = stream.next().modify_ack_deadline_confirmation
+    assert (list(confirmed.ack_ids), list(confirmed.invalid_ack_ids)) == ([received.ack_id], ["junk"])
+    stream.send(ack_ids=[received.ack_id])
+    assert list(stream.next().acknowledge_confirmation.ack_ids) == [received.ack_id]
+    client.ack(other, foreign)  # the stream of another subscription did not ack it
+
+
 def test_a_ping_of_protocol_version_one_is_answered(client: Client, topic: str, streams: list[Stream]) -> None:
     stream = Stream(client, client.subscription(topic), protocol_version=1)
     streams.append(stream)
@@ -135,7 +196,7 @@ def test_a_ping_of_protocol_version_one_is_answered(client: Client, topic: str, 
     assert not stream.next().received_messages
 
 
-def test_a_ping_of_version_zero_is_not(client: Client, topic: str, streams: list[Stream]) -> None:
+def test_a_ping_of_protocol_version_zero_is_not_answered(client: Client, topic: str, streams: list[Stream]) -> None:
     stream = Stream(client, client.subscription(topic))
     streams.append(stream)
     stream.send()
@@ -199,7 +260,7 @@ FIRST = {"stream_ack_deadline_seconds": 10}
         ),
     ],
 )
-def test_a_first_request_that_is_wrong(client: Client, topic: str, first: dict[str, Any], text: str) -> None:
+def test_an_invalid_first_request_is_refused(client: Client, topic: str, first: dict[str, Any], text: str) -> None:
     fields = {"subscription": client.subscription(topic), **FIRST, **first}
     call = client.stream("StreamingPull", iter(Requests(Request(**fields))))
     with pytest.raises(grpc.RpcError) as caught:
@@ -218,13 +279,13 @@ def test_a_first_request_that_is_wrong(client: Client, topic: str, first: dict[s
         ({"stream_ack_deadline_seconds": 5}, "The stream_ack_deadline_seconds must be between 10 and 600 seconds."),
     ],
 )
-def test_a_later_request_that_is_wrong(client: Client, topic: str, later: dict[str, Any], text: str) -> None:
+def test_an_invalid_later_request_is_refused(client: Client, topic: str, later: dict[str, Any], text: str) -> None:
     stream = Stream(client, client.subscription(topic))
     stream.send(**later)
     assert stream.ending() == ("INVALID_ARGUMENT", text)
 
 
-def test_a_receipt_that_is_none_ends_the_stream(client: Client, topic: str) -> None:
+def test_a_malformed_receipt_ends_the_stream(client: Client, topic: str) -> None:
     stream = Stream(client, client.subscription(topic))
     stream.send(ack_ids=["junk"])
     assert stream.ending()[0] == "INVALID_ARGUMENT"
@@ -255,7 +316,7 @@ def test_a_large_request_is_read(client: Client, topic: str) -> None:
     stream.close()
 
 
-def test_a_stream_of_what_is_not_there(client: Client) -> None:
+def test_a_stream_of_a_missing_subscription_is_refused(client: Client) -> None:
     assert Stream(client, "projects/p/subscriptions/missing").ending()[0] == "NOT_FOUND"
     assert Stream(client, "junk").ending()[0] == "INVALID_ARGUMENT"
 
@@ -288,7 +349,7 @@ def test_a_stream_of_a_deleted_topic_stays_open_until_the_subscription_goes(clie
     assert stream.ending()[0] == "NOT_FOUND"
 
 
-def test_a_client_that_has_said_everything_is_let_go(client: Client, topic: str) -> None:
+def test_a_stream_ends_when_the_client_closes_its_side(client: Client, topic: str) -> None:
     stream = Stream(client, client.subscription(topic))
     stream.requests.close()
     assert stream.ending() == ("OK", "")
@@ -297,7 +358,7 @@ def test_a_client_that_has_said_everything_is_let_go(client: Client, topic: str)
 # ---------------------------------------------------------------------- clients that misbehave
 
 
-def test_what_a_vanished_client_held_comes_back(harness: Harness, client: Client, topic: str) -> None:
+def test_messages_of_a_vanished_client_are_redelivered(harness: Harness, client: Client, topic: str) -> None:
     subscription = client.subscription(topic)
     client.publish(topic, b"1")
     with harness.connect() as leaving:
@@ -336,8 +397,8 @@ def test_a_client_that_never_reads_holds_one_response(harness: Harness, client: 
         stream.close()
 
 
-def test_what_never_left_for_a_client_counts_for_nothing(harness: Harness, client: Client, topic: str) -> None:
-    """Section 5 of the design: what waited in our buffers when the client went is ready at once, with no attempt."""
+def test_messages_that_were_never_sent_have_no_attempt(harness: Harness, client: Client, topic: str) -> None:
+    """Section 5 of the design: messages in our buffers are ready at once when the client disconnects."""
     subscription = client.subscription(topic)
     for _ in range(12):
         client.publish(topic, *[b"x" * 900_000] * 10)
@@ -355,7 +416,7 @@ def in_flight(harness: Any, subscription: str) -> int:
 
 
 def _steady(read: Any) -> int:
-    """A number that no longer changes."""
+    """Return a number once it no longer changes."""
     first = read()
     time.sleep(0.3)  # nothing announces that a server has stopped sending; a number is steady over time
     return first if first and read() == first else 0

@@ -13,18 +13,19 @@ from urllib.parse import quote, urlencode
 
 from penstock.assembly import SERVER_LIMITS
 from penstock.doors.azure.seeds import Seeds
-from penstock.doors.google import deadletters
+from penstock.doors.google import dead_letters
 from penstock.doors.http.admin.calls import Context
-from penstock.doors.http.admin.live import Live
+from penstock.doors.http.admin.events import Events
 from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.server import HttpDoor
 from penstock.doors.port import OPEN, Condition
 from penstock.doors.resources import Names
 from penstock.engine.async_queue import AsyncMessageQueue
-from penstock.engine.traffic import Traffic
 from penstock.journal.memory import MemoryJournal
 from penstock.seeding.seeding import Seeding
 from penstock.seeding.topology import Vendors
+from penstock.services.moves.registry import Moves
+from penstock.services.services import Services
 
 T = TypeVar("T")
 SECONDS = 20  # more than anything here takes; only a failing test waits so long
@@ -78,9 +79,10 @@ class Harness:
         self.condition.doors["http"] = OPEN
         self.condition.names = Names((), "penstock")
         queue = self.queue.at("http")
-        self.live = Live(queue, Traffic(queue.engine), deadletters)
+        self.services = Services(queue, Moves(queue, dead_letters))
+        events = Events(queue, self.services.samples)
         self.context = Context(
-            queue, queue.engine, self.condition, version="1.2.3", rates=self.live.samples, live=self.live
+            queue, queue.engine, self.condition, version="1.2.3", services=self.services, events=events
         )
         self.context.topologies = Seeding(self.queue, "penstock", lambda: Vendors({"azure": Seeds(), "pubsub": None}))
         self.door = HttpDoor(

@@ -13,7 +13,6 @@ import pytest
 from penstock import ManualClock
 from penstock.broker.log import Sizes
 from penstock.broker.model import SECOND, Draft
-from penstock.engine.stories import Stories
 from tests.doors.http.harness import PREFIX, SECONDS, Harness
 
 TOPIC = "projects/penstock/topics/orders"
@@ -29,7 +28,6 @@ def clock() -> ManualClock:
 @pytest.fixture
 def admin(clock: ManualClock) -> Iterator[Harness]:
     with Harness(clock=clock, sizes=Sizes(cache_bytes=1, chunk_messages=3)) as harness:
-        harness.queue.engine.stories = Stories(harness.queue.engine)
         harness.post("/topics", {"name": "orders", "retention_seconds": 86400})
         yield harness
 
@@ -175,7 +173,7 @@ def test_stories_come_in_pages(admin: Harness) -> None:
 
 
 def test_a_story_whose_beginning_is_forgotten_says_so(admin: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.engine.stories.KEPT", 3)
+    monkeypatch.setattr("penstock.services.stories.KEPT", 3)
     subscribe(admin)
     publish(admin, 1)
     pull(admin)

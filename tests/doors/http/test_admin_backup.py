@@ -28,7 +28,7 @@ def folder_of(folder: str, below: Path | None = None, *, local: bool = True, wor
 def test_on_the_same_machine_any_folder_may_be_named() -> None:
     assert folder_of("/backups/a") == Path("/backups/a")
     assert folder_of("a/b", working_folder="/users/me") == Path("/users/me/a/b")
-    with pytest.raises(InvalidArgumentError, match="a whole path"):
+    with pytest.raises(InvalidArgumentError, match="an absolute path"):
         folder_of("a/b")
 
 

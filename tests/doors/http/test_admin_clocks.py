@@ -9,7 +9,7 @@ import pytest
 from penstock import Draft, ManualClock, SubscriptionOptions
 from penstock.broker.model import SECOND
 from penstock.doors.resources import project_of
-from penstock.faults.faults import Faults
+from penstock.services.faults.faults import Faults
 from tests.doors.http.harness import Harness
 
 CLOCK = "/projects/shop/clock"
@@ -58,7 +58,7 @@ def test_what_the_api_shows_has_the_time_of_the_project(harness: Harness) -> Non
     assert harness.get("/topics/orders", **shop)["now"] == "2100-01-01T00:01:00Z"
     harness.post("/snapshots", {"name": "kept", "subscription": "billing", "project": "shop"})
     assert harness.get("/snapshots/kept", **shop)["now"] == "2100-01-01T00:01:00Z"
-    harness.call(harness.context.live.samples.take)
+    harness.call(harness.context.services.samples.take)
     assert harness.get("/statistics")["oldest_age_seconds"] == 60, "of the project, not of the server"
     ago = harness.get("/topics/orders/messages", at="-61s", **shop)
     assert [each["data"] for each in ago["messages"]] == ["one"]
@@ -76,7 +76,7 @@ def test_a_server_that_is_not_for_tests_lets_nobody_move_its_time(harness: Harne
         answer = harness.ask(method, path, body)
         assert (answer.status, answer.sentence) == (
             412,
-            "This is for servers of tests only, which are started with --testing",
+            "This works only on a server started with --testing",
         )
     assert harness.get(CLOCK)["mode"] == "shared"
 
@@ -84,8 +84,8 @@ def test_a_server_that_is_not_for_tests_lets_nobody_move_its_time(harness: Harne
 @pytest.mark.parametrize(
     ("path", "body", "status", "sentence"),
     [
-        ("advance", {}, 400, "Give seconds or to, one of the two"),
-        ("advance", {"seconds": 1, "to": "2030-01-01T00:00:00Z"}, 400, "Give seconds or to, one of the two"),
+        ("advance", {}, 400, "Give either seconds or to"),
+        ("advance", {"seconds": 1, "to": "2030-01-01T00:00:00Z"}, 400, "Give either seconds or to"),
         ("advance", {"seconds": -1}, 400, "seconds must be a number, at least 0"),
         ("advance", {"minutes": 1}, 400, "Unknown field: minutes"),
         ("advance", {"to": "tomorrow"}, 400, "to must be an instant such as 2026-11-15T10:00:00Z, or -10m"),

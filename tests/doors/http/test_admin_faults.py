@@ -12,8 +12,8 @@ import pytest
 from penstock.admin.client import Client
 from penstock.engine.port import Queue
 from penstock.errors import InvalidArgumentError
-from penstock.faults.faults import Faults
-from penstock.faults.queue import FaultyQueue
+from penstock.services.faults.faults import Faults
+from penstock.services.faults.queue import FaultyQueue
 from penstock.testing.faults import Faults as ClientFaults
 from tests.doors.http.harness import SECONDS, Harness
 
@@ -46,7 +46,7 @@ def test_a_server_that_is_not_for_tests_makes_none() -> None:
         ):
             answer = harness.ask(method, path, body)
             assert answer.status == 412
-            assert answer.sentence == "This is for servers of tests only, which are started with --testing"
+            assert answer.sentence == "This works only on a server started with --testing"
 
 
 def test_a_rule_comes_hits_and_goes(harness: Harness) -> None:
@@ -87,10 +87,10 @@ def test_a_reply_that_is_lost(harness: Harness) -> None:
         ({"effect": "close", "times": -1}, "times must be a whole number, at least 0"),
         ({"effect": "latency", "seconds": 4000}, "seconds must be a number, at most 3600"),
         ({"effect": "close", "topic": "t"}, "Unknown field: topic"),
-        ({"effect": "close", "nth": 1, "every": 1}, "Give one of nth, every and probability, not nth and every"),
+        ({"effect": "close", "nth": 1, "every": 1}, "Set only one of nth, every and probability, not nth and every"),
         (
             {"effect": "error", "code": "Teapot", "door": "azure"},
-            "The azure door has no code Teapot; it has ServerBusy",
+            "azure has no code Teapot; its codes are ServerBusy",
         ),
     ],
 )

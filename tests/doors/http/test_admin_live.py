@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock import Draft, ManualClock
-from penstock.doors.http.admin import events
+from penstock.doors.http.admin import events, openapi
 from penstock.doors.http.admin.calls import About, ShownSetting
 from penstock.doors.http.options import HttpOptions
 from penstock.engine.statistics import FLOWS_MAX, DoorTraffic
@@ -112,7 +112,7 @@ def test_of_a_lease_from_before_the_start_the_door_is_not_known(harness: Harness
         ("/samples", {"what": "topic"}, 400, "name must say which topic"),
         ("/samples", {"what": "topic", "name": "x"}, 404, "Topic not found: projects/penstock/topics/x"),
         ("/samples", {"what": "subscription", "name": "x"}, 404, f"Subscription not found: {NOBODY}"),
-        ("/samples", {"what": "door", "name": "x"}, 400, "There are samples of these doors: text, http"),
+        ("/samples", {"what": "door", "name": "x"}, 400, "Samples are kept of these doors: text, http"),
         ("/events", {"topics": ",".join(["a"] * 101)}, 400, "At most 100 topics and subscriptions can be named"),
         ("/moves/7", {}, 404, "Move not found: 7"),
     ],
@@ -125,7 +125,7 @@ def test_bad_input_is_one_sentence(
     answer = harness.ask("GET", path, **query)
     assert answer.status == status
     if "doors" in sentence:
-        assert answer.sentence.startswith("There are samples of these doors: ")
+        assert answer.sentence.startswith("Samples are kept of these doors: ")
     else:
         assert answer.sentence == sentence
 
@@ -209,10 +209,42 @@ def test_samples_of_the_server_a_door_a_topic_and_a_subscription(harness: Harnes
     assert [row[door["fields"].index("messages_in")] for row in door["rows"]] == [7, 0]
     topic = harness.get("/samples", what="topic", name="orders", seconds=2)
     assert topic["rows"] == [[7, 35], [0, 0]]
-    harness.get("/samples", what="subscription", name="billing")  # looked at, it gets a ring
+    harness.post("/subscriptions", {"name": "quiet", "topic": "orders"})
+    harness.get("/samples", what="subscription", name="quiet")  # looked at, it gets a ring
     pass_seconds(harness, 2)
-    subscription = harness.get("/samples", what="subscription", name="billing")
-    assert [row[subscription["fields"].index("backlog_messages")] for row in subscription["rows"]] == [7, 7]
+    subscription = harness.get("/samples", what="subscription", name="quiet")
+    assert [row[subscription["fields"].index("backlog_messages")] for row in subscription["rows"]] == [0, 0]
+
+
+def test_a_stuck_subscription_has_a_history_that_nobody_asked_for(harness: Harness) -> None:
+    """Nothing is pulled: the backlog grows, and that is what its chart is for."""
+    pass_seconds(harness, 1)
+    for _ in range(3):
+        publish(harness, 2)
+        pass_seconds(harness, 1)
+    pass_seconds(harness, 1)
+    samples = harness.get("/samples", what="subscription", name="billing")
+    rows = [dict(zip(samples["fields"], row, strict=True)) for row in samples["rows"]]
+    assert [row["backlog_messages"] for row in rows] == [2, 4, 6, 6]
+    assert [row["oldest_age_seconds"] for row in rows] == [1, 2, 3, 4]
+
+
+def test_a_topic_made_again_under_its_name_has_no_history(harness: Harness) -> None:
+    pass_seconds(harness, 1)
+    publish(harness, 7)
+    harness.do(lambda: harness.queue.pull(SUBSCRIPTION, 7))
+    pass_seconds(harness, 2)
+    assert harness.get("/samples", what="topic", name="orders")["rows"] == [[7, 35], [0, 0]]
+    harness.ask("DELETE", f"/subscriptions/{segment(SUBSCRIPTION)}")
+    harness.ask("DELETE", f"/topics/{segment(TOPIC)}")
+    harness.post("/topics", {"name": "orders"})
+    harness.post("/subscriptions", {"name": "billing", "topic": "orders"})
+    assert harness.get("/topics", recent=2)["topics"][0]["recent"] == []
+    pass_seconds(harness, 1)
+    assert harness.get("/topics/orders")["publish_rate"] == 0
+    assert harness.get("/subscriptions/billing")["deliver_rate"] == 0
+    assert harness.get("/samples", what="topic", name="orders")["rows"] == []
+    assert harness.get("/samples", what="subscription", name="billing")["rows"] == []
 
 
 def test_minutes_are_kept_longer(harness: Harness) -> None:
@@ -263,8 +295,8 @@ def test_warnings_are_told(harness: Harness) -> None:
 
 def test_log_lines_are_not_for_a_token_that_may_only_read(harness: Harness) -> None:
     reader, other = events.Client([], [], notices=False), events.Client([], [])
-    harness.live.events._clients |= {reader, other}
-    harness.live.events.notice("warning", "the disk of /srv/data is full")
+    harness.context.events._clients |= {reader, other}
+    harness.context.events.notice("warning", "the disk of /srv/data is full")
     assert b"/srv/data" in harness.run(other.next())
     assert not reader._waiting
 
@@ -295,7 +327,7 @@ def test_a_quiet_stream_shows_that_it_lives(harness: Harness, monkeypatch: pytes
 
 
 def test_when_the_last_one_leaves_nobody_listens_to_facts(harness: Harness) -> None:
-    live = harness.live.events
+    live = harness.context.events
     with listening(harness):
         assert live._listeners
     left = harness.do(lambda: _until(lambda: not live._listeners))
@@ -315,7 +347,7 @@ def test_no_more_clients_than_there_may_be(harness: Harness, monkeypatch: pytest
     monkeypatch.setattr(events, "CLIENTS_MAX", 1)
     with listening(harness):
         answer = harness.ask("GET", "/events")
-        assert (answer.status, answer.sentence) == (429, "Too many programs listen to events")
+        assert (answer.status, answer.sentence) == (429, "Too many clients listen to events")
 
 
 # ---------------------------------------------------------------------- the server
@@ -339,6 +371,13 @@ def test_places_on_the_machine_are_for_those_who_may_change_things() -> None:
             headers = {"Authorization": f"Bearer {token}"}
             assert harness.ask("GET", "/server", headers=headers).json["data"] == place
             assert harness.ask("GET", "/settings", headers=headers).json["settings"][0]["value"] == place
+
+
+def test_the_description_is_made_once(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making it holds up other clients for a tenth of a second."""
+    described = harness.get("/openapi.json")
+    monkeypatch.setattr(openapi, "document", lambda *_: {"made": "again"})
+    assert harness.get("/openapi.json") == described
 
 
 def test_everything_here_is_described(harness: Harness) -> None:

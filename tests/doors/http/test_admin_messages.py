@@ -7,7 +7,9 @@ import base64
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +19,8 @@ from penstock import ManualClock
 from penstock.admin.client import Client
 from penstock.broker.log import Sizes
 from penstock.broker.model import SECOND, Draft
+from penstock.doors.http.admin import message_records
+from penstock.doors.http.admin.message_records import message_record
 from penstock.errors import NotFoundError
 from tests.doors.http.harness import SECONDS, Harness
 
@@ -52,7 +56,7 @@ def test_a_message_is_shown_whole(admin: Harness) -> None:
     assert "data_base64" not in message
     answer = admin.ask("GET", "/topics/orders/messages/50")
     assert (answer.status, answer.sentence) == (404, f"No message at offset 50 of {TOPIC}: it keeps 0 to 49")
-    assert admin.ask("GET", "/topics/orders/messages/x").sentence == "An offset is a whole number"
+    assert admin.ask("GET", "/topics/orders/messages/x").sentence == "The offset must be a whole number"
     assert admin.ask("GET", "/topics/none/messages/0").status == 404
 
 
@@ -305,7 +309,7 @@ def test_a_wrong_stream_is_refused_before_it_begins(admin: Harness) -> None:
         answer = admin.ask("GET", "/topics/orders/stream", follow="true", **query)
         assert (answer.status, answer.sentence) == (
             400,
-            "follow has no end: leave until, until_time and order=desc away",
+            "follow has no end: leave out until, until_time and order=desc",
         )
     assert admin.ask("GET", "/topics/none/stream").status == 404
     assert admin.ask("GET", "/topics/orders/stream", follow="maybe").status == 400
@@ -323,6 +327,36 @@ def test_a_stream_does_not_run_ahead_of_its_reader(admin: Harness) -> None:
     assert admin.door._budget.in_use_bytes < 8 << 20
     assert sum(1 for line in response if b'"offset"' in line) == 40
     connection.close()
+
+
+def test_streams_let_other_tasks_run_between_slices(admin: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Design law: no client may hold up another. A slice is a millisecond of work, however many streams there are."""
+    work_seconds, turn, worked = 0.0002, 0, dict[int, int]()
+
+    def slow_record(*words: Any) -> Any:
+        worked[turn] = worked.get(turn, 0) + 1
+        ends = time.perf_counter() + work_seconds
+        while time.perf_counter() < ends:
+            pass
+        return message_record(*words)
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(message_records, "message_record", slow_record)
+    admin.do(lambda: admin.queue.publish(TOPIC, [Draft(b"x")] * 900))
+    counting = asyncio.run_coroutine_threadsafe(count_turns(), admin.loop)
+    began = time.perf_counter()
+    with ThreadPoolExecutor(4) as readers:
+        found = list(readers.map(lambda _: len(streamed_offsets(admin)), range(4)))
+    passed = time.perf_counter() - began
+    counting.cancel()
+    assert found == [950] * 4
+    assert max(worked.values()) <= 40, "messages of all streams between two turns of others"
+    assert passed > 4 * 4 * 950 * work_seconds, "all streams together have a fifth of the time"
 
 
 # ---------------------------------------------------------------------- publishing

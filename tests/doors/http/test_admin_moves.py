@@ -11,10 +11,10 @@ import pytest
 from penstock import Draft, SubscriptionOptions
 from penstock.broker.facts import Published
 from penstock.broker.model import TopicOptions
-from penstock.doors.google.deadletters import source_attributes
-from penstock.doors.http.admin import moving
-from penstock.engine.stories import Stories
+from penstock.doors.google.dead_letters import source_attributes
 from penstock.errors import UnavailableError
+from penstock.services.moves import move as moving
+from penstock.services.moves import scan
 from tests.doors.http.harness import SECONDS, Harness
 
 ORDERS, DEAD = "projects/penstock/topics/orders", "projects/penstock/topics/dead"
@@ -24,7 +24,6 @@ BILLING, LOOK = "projects/penstock/subscriptions/billing", "projects/penstock/su
 @pytest.fixture
 def harness() -> Iterator[Harness]:
     with Harness(describe_source=source_attributes) as harness:
-        harness.queue.engine.stories = Stories(harness.queue.engine)
         for topic in (ORDERS, DEAD):
             kept = TopicOptions(retention_seconds=3600)
             harness.do(lambda topic=topic, kept=kept: harness.queue.create_topic(topic, kept))
@@ -56,7 +55,7 @@ def move(harness: Harness, **body: Any) -> Any:
 def ended(harness: Harness, number: str) -> Any:
     async def wait() -> None:
         async with asyncio.timeout(SECONDS):
-            while harness.live.moves.find(number).ended_at == 0:
+            while harness.services.moves.find(number).ended_at == 0:
                 await asyncio.sleep(0.01)
 
     harness.run(wait())
@@ -98,7 +97,7 @@ def test_the_story_of_a_message_that_was_moved_says_where_it_went_and_where_it_c
         ("moved", ORDERS, "Moved from look to orders."),
     ]
     assert len(story(harness, "dead", 0)) == 1
-    assert story(harness, "orders", 0)[-1] == ("dead-letter", DEAD, "Moved by billing to dead, its dead letter topic.")
+    assert story(harness, "orders", 0)[-1] == ("dead-letter", DEAD, "Moved by billing to its dead letter topic dead.")
     assert story(harness, "orders", 2) == [("published", LOOK, "Published, moved here from look.")]
     [delivery] = harness.do(lambda: harness.queue.pull(LOOK, 1))
     harness.do(lambda: harness.queue.ack([delivery.receipt]))
@@ -112,7 +111,7 @@ def test_the_story_of_a_message_that_was_moved_from_a_topic_nobody_reads(harness
     assert story(harness, "dead", 0)[1:] == [("moved", ORDERS, "Moved to orders.")]
     assert story(harness, "orders", 1) == [("published", DEAD, "Published, moved here from dead.")]
     harness.do(lambda: harness.queue.delete_topic(ORDERS))
-    assert story(harness, "dead", 0)[1:] == [("moved", None, "Moved to a topic that is gone.")]
+    assert story(harness, "dead", 0)[1:] == [("moved", None, "Moved to a deleted topic.")]
 
 
 def test_a_dry_run_says_what_would_happen_and_touches_nothing(harness: Harness) -> None:
@@ -174,7 +173,7 @@ def test_what_is_beyond_the_most_is_left_as_the_dry_run_said(
 
 
 def test_what_is_large_is_moved_in_more_steps(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "BATCH_BYTES", 300)
+    monkeypatch.setattr(scan, "BATCH_BYTES", 300)
     looked_at(harness)
     bodies = die(harness, 40)
     ids = [each.id for each in harness.do(lambda: harness.queue.pull(LOOK, 40))]
@@ -199,7 +198,7 @@ def test_single_messages_by_id(harness: Harness) -> None:
     harness.do(lambda: harness.queue.seek_to_offset(LOOK, 0))
     receipt = move(harness, ids=[ids[7], ids[2], "1"])
     assert (receipt["moved"], receipt["left"], receipt["total"]) == (2, 1, 3)
-    assert receipt["reasons"] == {"there is no such message": 1}
+    assert receipt["reasons"] == {"no such message": 1}
     assert pulled(harness) == ["order 2", "order 7"]
 
 
@@ -227,19 +226,19 @@ def test_why_messages_are_left(harness: Harness) -> None:
     receipt = move(harness)
     assert receipt["moved"] == 2
     assert receipt["reasons"] == {
-        "it does not say where it came from": 1,
-        "a consumer has it, or it is settled": 1,
+        "not a dead letter: its original topic is unknown": 1,
+        "leased by a consumer, or already settled": 1,
     }
     harness.do(lambda: harness.queue.nack([taken[0].receipt]))
     harness.do(lambda: harness.queue.delete_subscription(BILLING))
-    assert f"the subscription it came from is gone: {BILLING}" in move(harness)["reasons"]
+    assert f"its original subscription was deleted: {BILLING}" in move(harness)["reasons"]
 
 
 def test_a_topic_that_is_gone_and_a_queue_that_is_full(harness: Harness) -> None:
     looked_at(harness)
     die(harness, 2)
     harness.do(lambda: harness.queue.delete_topic(ORDERS))
-    assert move(harness)["reasons"] == {f"the topic it came from is gone: {ORDERS}": 2}
+    assert move(harness)["reasons"] == {f"its original topic was deleted: {ORDERS}": 2}
     assert backlog(harness) == 2
 
 
@@ -262,7 +261,7 @@ def test_with_a_rate_it_takes_its_time_and_can_be_stopped(harness: Harness) -> N
     stopped = harness.ask("DELETE", f"/moves/{started['id']}").json
     assert stopped["state"] == "stopped"
     assert stopped["moved"] in (1, 2)
-    assert stopped["reasons"] == {"stopped before it came to them": 50 - stopped["moved"]}
+    assert stopped["reasons"] == {"not reached: the move stopped": 50 - stopped["moved"]}
     assert backlog(harness) == stopped["left"] == 50 - stopped["moved"]
     assert move(harness)["moved"] == 50 - stopped["moved"]
     assert len(pulled(harness)) == 50
@@ -270,7 +269,7 @@ def test_with_a_rate_it_takes_its_time_and_can_be_stopped(harness: Harness) -> N
 
 def test_a_server_that_stops_begins_no_move(harness: Harness) -> None:
     looked_at(harness)
-    harness.run(harness.live.moves.stop())
+    harness.run(harness.services.moves.stop())
     answer = harness.ask("POST", "/moves", {"from": "look"})
     assert (answer.status, answer.sentence) == (503, "The server is stopping")
 
@@ -377,7 +376,7 @@ def test_a_topic_with_subscriptions_names_them(harness: Harness) -> None:
     ("body", "status", "sentence"),
     [
         ({}, 400, "The field from is missing"),
-        ({"from": ""}, 400, "from must be the name of a subscription, or of a topic without any"),
+        ({"from": ""}, 400, "from must name a subscription, or a topic without subscriptions"),
         ({"from": "nobody"}, 404, "There is neither a subscription nor a topic nobody"),
         ({"from": "look", "to": "nowhere"}, 404, "Topic not found: projects/penstock/topics/nowhere"),
         ({"from": "look", "ids": ["x"]}, 400, "ids are message ids: decimal numbers, as text"),
@@ -385,8 +384,8 @@ def test_a_topic_with_subscriptions_names_them(harness: Harness) -> None:
         ({"from": "look", "rate": 1e-300}, 400, RATE_TOO_SMALL),
         ({"from": "look", "rate": 0.009}, 400, RATE_TOO_SMALL),
         ({"from": "look", "unknown": 1}, 400, "Unknown field: unknown"),
-        ({"from": "ordered"}, 412, ("Messages cannot be chosen where they are delivered in order: "
-         "projects/penstock/subscriptions/ordered; another subscription of its topic can be moved from")),
+        ({"from": "ordered"}, 412, ("Messages cannot be moved from a subscription with message "
+         "ordering: projects/penstock/subscriptions/ordered. Move from another subscription of its topic")),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(harness: Harness, body: dict[str, Any], status: int, sentence: str) -> None:

@@ -76,7 +76,7 @@ def test_messages_of_a_deleted_topic_cannot_come_back_and_that_is_said(harness: 
     answer = restore(harness)
     (sender,) = [each for each in answer["subscriptions"] if each["name"] == SUBSCRIPTIONS["sender"]]
     assert sender["outcome"] == "made again"
-    assert sender["reason"] == "without what was unacked: its topic was deleted, and with it the messages"
+    assert sender["reason"] == "without its unacked messages: its topic was deleted, and its messages with it"
     assert drain(harness, SUBSCRIPTIONS["sender"]) == []
     harness.do(lambda: harness.queue.publish(TOPICS["mails"], [Draft(b"7")]))
     assert drain(harness, SUBSCRIPTIONS["sender"]) == [7]
@@ -144,7 +144,7 @@ def test_one_that_was_broken_off_is_taken_anew(harness: Harness) -> None:
     [
         ("POST", "/projects/nothing/snapshots", {"name": "x"}, 404, "Project not found: nothing"),
         ("POST", "/projects/shop/snapshots", {"name": "a~b"}, 400,
-         "The name of a snapshot has 1 to 100 characters, and neither / nor ~"),
+         "The name of a snapshot has 1 to 100 characters, without / and ~"),
         ("POST", "/projects/shop/snapshots", {"name": "there"}, 409, "Snapshot already exists: there"),
         ("POST", "/projects/shop/snapshots/nobody/restore", {}, 404, "Snapshot not found: nobody"),
         ("DELETE", "/projects/shop/snapshots/nobody", None, 404, "Snapshot not found: nobody"),

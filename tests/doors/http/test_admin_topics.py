@@ -58,7 +58,7 @@ def test_names_are_short_or_full(admin: Harness) -> None:
         answer = admin.ask("GET", f"/topics/{segment(wrong)}")
         sentence = f"Not a name in topics: {wrong}. Give NAME or projects/PROJECT/topics/NAME"
         assert (answer.status, answer.sentence) == (400, sentence)
-    assert admin.ask("GET", "/topics/x%0Ay").sentence == "A name in topics has printable characters only"
+    assert admin.ask("GET", "/topics/x%0Ay").status == 404
     assert admin.ask("GET", "/topics/%FF").sentence == "The path is not UTF-8"
     assert admin.ask("GET", "/topics/orders", project="a/b").sentence == "A project is a name without slashes"
 

@@ -59,9 +59,12 @@ def test_what_differs_is_left_or_changed(admin: Harness) -> None:
             {"topics": [{"name": "ok"}, {"name": "x", "colour": 1}]},
             "topics[1].colour: Unknown option of a topic: colour",
         ),
-        ({"topics": [{"name": "ok"}], "queues": [{}]}, "queues[0]: A name is needed, as text"),
-        ({"topics": [{"name": "t", "pubsub": {}}]}, "topics[0].pubsub: What Pub/Sub alone has needs its packages"),
-        ({"schemas": [{"name": "s"}]}, "schemas[0]: What Pub/Sub alone has needs its packages"),
+        ({"topics": [{"name": "ok"}], "queues": [{}]}, "queues[0]: name must be a non-empty string"),
+        (
+            {"topics": [{"name": "t", "pubsub": {}}]},
+            "topics[0].pubsub: Schemas and options of the Pub/Sub API need",
+        ),
+        ({"schemas": [{"name": "s"}]}, "schemas[0]: Schemas and options of the Pub/Sub API need its packages"),
         ({"update": 5}, "update must be true or false"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import errors
+from penstock.broker.counts import SubscriptionCounts, TopicCounts
 from penstock.doors.http.errors import STATUSES, response_to
 from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.server import HttpDoor
@@ -31,7 +32,7 @@ class Counted:
         self.error: Exception | None = None
         self.internal_errors: dict[str, int] = {}
 
-    def statistics(self) -> BrokerStatistics:
+    def statistics(self, *, resources: bool = True) -> BrokerStatistics:
         if self.error is not None:
             raise self.error
         meter = CommitMeter()
@@ -39,11 +40,20 @@ class Counted:
         meter.note(0.015, facts=1, bytes_written=50)
         meter.note(60, facts=1, bytes_written=1)
         topics = [
-            TopicStatistics("orders", 2, 12, 10, 1000, {"no_subscription": 3}),
-            TopicStatistics(HOSTILE, 0, 0, 0, 0),
+            TopicStatistics("orders", 2, 12, TopicCounts(10, 1000), {"no_subscription": 3}),
+            TopicStatistics(HOSTILE, 0, 0, TopicCounts()),
         ]
         one = SubscriptionStatistics(
-            "billing", "orders", 7, 700, 2, 200, 1.5, 9, 3, 4, 1, {"expired": 5, "capacity": 6}
+            subscription="billing",
+            topic="orders",
+            backlog_messages=7,
+            backlog_bytes=700,
+            in_flight_messages=2,
+            in_flight_bytes=200,
+            oldest_unacked_age_seconds=1.5,
+            counts=SubscriptionCounts(
+                delivered=9, acked=3, returned=4, dead_lettered=1, dropped={"expired": 5, "capacity": 6}
+            ),
         )
         return BrokerStatistics(topics, [one], meter.statistics(), {"capacity": 8}, self.internal_errors)
 
@@ -248,7 +258,7 @@ def test_what_the_wire_refuses_is_json_too(harness: Harness) -> None:
     assert answer.status == 413
     assert answer.json["error"] == {
         "code": 413,
-        "message": "The body is too large; the admin API takes 16 MiB at most.",
+        "message": "The body is too large; the admin API accepts at most 16 MiB.",
     }
 
 
@@ -260,7 +270,7 @@ def test_an_expected_error_keeps_its_sentence_and_a_bug_loses_it(harness: Harnes
     answer = harness.ask("/metrics")
     assert (answer.status, answer.json["error"]["message"]) == (
         500,
-        "The request met a fault of the server; its log says more.",
+        "Internal server error; the log has details.",
     )
 
 
@@ -299,9 +309,11 @@ def leaves(kind: type[errors.PenstockError]) -> Iterator[type[errors.PenstockErr
 def test_every_error_has_its_status() -> None:
     own = [kind for kind in leaves(errors.PenstockError) if kind.__module__ == errors.__name__]
     own.remove(errors.LostReplyError)  # which is no answer
+    own.remove(errors.OtherMessagesError)  # an InvalidArgumentError that Flight tells apart
     assert set(own) == set(STATUSES)
     for kind in own:
         assert response_to(kind("why")).status == STATUSES[kind]
+    assert response_to(errors.OtherMessagesError("why")).status == 400
     assert response_to(errors.PenstockError("odd")).status == 500
 
 

@@ -1,4 +1,4 @@
-"""A text door over a queue in memory, and peers that speak to it in bytes.
+"""The text protocol over a queue in memory, and peers that send and receive bytes.
 
 Frames are written and read by hand, from docs/text-protocol.md and not with the code under test;
 nothing waits longer than SECONDS, and nothing sleeps.
@@ -24,7 +24,7 @@ from penstock.wire.budget import Budget
 
 SECONDS = 20.0  # only a failing test waits so long
 _SILENCES = count()
-UNLIMITED = BrokerLimits(queue_max_messages=0, queue_max_bytes=0, refuse_when_full=True)
+UNLIMITED = BrokerLimits(queue_messages_max=0, queue_bytes_max=0, refuse_when_full=True)
 
 
 def frame(version: int, kind: int, *packages: tuple[int, bytes], line: bool = False) -> bytes:

@@ -25,7 +25,7 @@ async def attempts(harness: Harness, queue: str, total: int) -> list[int]:
 
 
 async def with_dead_letters(harness: Harness, count: int) -> Peer:
-    """A queue with so many messages, that sends what failed five times to another."""
+    """Create a queue with N messages, whose messages move to another queue after five failures."""
     peer = await filled(harness, b"q", count)
     dead, graves = harness.names("dead")
     await harness.queue.provide_queue(dead, graves, QUEUE_OPTIONS)

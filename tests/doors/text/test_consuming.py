@@ -1,4 +1,4 @@
-"""Windows: how many, of which queues, in which order, and what becomes of messages nobody acknowledged."""
+"""Windows: how many messages, of which queues, in which order, and what happens to unacknowledged messages."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_each_queue_has_its_own_window() -> None:
 
 @pytest.mark.parametrize("together", [True, False], ids=["in one batch", "one by one"])
 def test_consumers_are_served_in_turn(together: bool) -> None:
-    """T-031: nobody takes all because he was first."""
+    """T-031: the first consumer does not take all messages."""
 
     async def scenario(harness: Harness) -> None:
         consumers = [await harness.peer() for _ in range(3)]
@@ -251,7 +251,7 @@ def test_what_a_connection_held_returns_in_order_when_it_closes(orderly: bool) -
     play(scenario)
 
 
-def test_nobody_else_gets_what_is_outstanding() -> None:
+def test_outstanding_messages_go_to_no_other_consumer() -> None:
     """T-033: however long, as long as the connection lasts."""
 
     async def scenario(harness: Harness) -> None:
@@ -300,7 +300,7 @@ def test_a_delayed_return_lets_the_others_go_first() -> None:
 
 
 def test_an_acknowledgement_of_what_is_not_held_changes_nothing() -> None:
-    """T-038: told in version 02, passed over in version 01."""
+    """T-038: an error in version 02, ignored in version 01."""
 
     async def scenario(harness: Harness) -> None:
         peer = await filled(harness, b"q", 2)
@@ -338,7 +338,7 @@ def test_some_of_many_acknowledgements_may_be_strange() -> None:
 
 
 def test_a_freed_place_is_taken_at_once_and_the_acknowledgement_kept_soon() -> None:
-    """T-037, T-040: consumption does not wait for the disk; who closes his side waits for it."""
+    """T-037, T-040: consuming does not wait for the disk. Closing the sending direction does."""
     journal = ToldJournal()
 
     async def scenario(harness: Harness) -> None:

@@ -1,8 +1,9 @@
-"""Errors: what each version hears, what goes on, what closes, and that nothing accepted is lost."""
+"""Errors: the answers of each version, the codes that close a connection, and that no accepted message is lost."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -16,13 +17,13 @@ from tests.unit.engine.journals import ToldJournal
 
 
 async def survives(harness: Harness, peer: Peer | None = None) -> None:
-    """The door still serves, this peer or another."""
+    """Check that the server still serves this peer, or another one."""
     peer = peer or await harness.peer()
     await peer.silence()
 
 
 @pytest.mark.parametrize("name", CLOSES)
-def test_a_stream_that_cannot_be_followed_is_told_so_and_closed(name: str) -> None:
+def test_a_broken_stream_is_answered_and_closed(name: str) -> None:
     """T-052, T-053, T-054, T-055: what was accepted before stays, and is confirmed before the error."""
     data, version, code = CLOSES[name]
 
@@ -58,7 +59,7 @@ def test_what_came_before_a_broken_stream_is_kept_and_confirmed() -> None:
 
 
 @pytest.mark.parametrize("name", GOES_ON)
-def test_a_message_that_is_wrong_in_itself_is_refused_and_the_next_is_taken(name: str) -> None:
+def test_an_invalid_message_is_refused_and_the_next_is_accepted(name: str) -> None:
     """T-011, T-050, T-051, T-053: version 01 is closed instead, without a word."""
     data, code, refused = GOES_ON[name]
 
@@ -95,8 +96,8 @@ def test_an_error_is_told_in_the_framing_of_the_connection() -> None:
     play(scenario)
 
 
-def test_errors_are_logged_and_counted_but_no_log_is_filled(caplog: pytest.LogCaptureFixture) -> None:
-    """T-051: ten lines a second at most, however many clients are wrong."""
+def test_errors_are_logged_with_a_limit_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """T-051: at most ten lines a second for all clients."""
     caplog.set_level(logging.WARNING)
 
     async def scenario(harness: Harness) -> None:
@@ -131,7 +132,7 @@ def test_a_commit_that_is_refused_is_an_answer_to_every_send_of_it() -> None:
 
 
 def test_acknowledgements_that_could_not_be_kept_close_the_connection_and_the_messages_return() -> None:
-    """T-034, T-055: a client that is told nothing must not believe that its acknowledgement counts."""
+    """T-034, T-055: a client without an answer must not believe that its acknowledgement counts."""
     journal = ToldJournal()
 
     async def scenario(harness: Harness) -> None:
@@ -151,7 +152,25 @@ def test_acknowledgements_that_could_not_be_kept_close_the_connection_and_the_me
     play(scenario, journal=journal)
 
 
-def test_a_failing_feed_is_told_to_its_consumers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "request_of", [lambda version: send(b".", b"x", version), lambda version: consume(b".", 5, version)]
+)
+def test_a_refused_name_is_answered_in_the_version_of_its_request(request_of: Callable[[int], bytes]) -> None:
+    """T-011, T-053: whatever the version of the next message."""
+
+    async def scenario(harness: Harness) -> None:
+        new, old = await harness.peer(), await harness.peer()
+        await new.say(request_of(2), send(b"q", b"1", 1))
+        assert (await new.hear()).code == "invalid-queue"
+        await survives(harness, new)
+        await old.say(request_of(1), send(b"q", b"2", 2))
+        while heard := await old.end():
+            assert heard[:6] == b"H02005", "version 01 has no error message"
+
+    play(scenario)
+
+
+def test_consumers_are_told_of_a_failing_feed(monkeypatch: pytest.MonkeyPatch) -> None:
     """T-051, T-053: of version 02; those of version 01 are closed."""
 
     async def scenario(harness: Harness) -> None:
@@ -178,7 +197,7 @@ def test_a_failing_feed_is_told_to_its_consumers(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_bug_ends_one_connection_with_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T-052: nothing of it is told but that it happened."""
+    """T-052: the answer has no details of the bug."""
 
     async def scenario(harness: Harness) -> None:
         peer = await harness.peer()
@@ -188,7 +207,7 @@ def test_a_bug_ends_one_connection_with_an_internal_error(monkeypatch: pytest.Mo
             raise KeyError("secret")
 
         with monkeypatch.context() as patch:
-            patch.setattr(harness.door.queues, "named", fail)
+            patch.setattr(harness.door.queues, "get", fail)
             await peer.say(send(b"q", b"1"))
             heard = await peer.hear()
             assert heard.code == "internal"

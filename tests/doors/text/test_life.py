@@ -1,4 +1,4 @@
-"""The door itself: how it opens, over which sockets it speaks, and how it closes."""
+"""The life of the server: start, sockets, TLS and stop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.doors.text.harness import SECONDS, Harness, ack, consume, play, send,
 from tests.unit.engine.journals import ToldJournal
 
 
-def test_a_stopping_door_confirms_what_it_took_and_returns_what_it_gave() -> None:
+def test_a_stopping_server_confirms_sends_and_returns_messages() -> None:
     """T-034, T-041."""
     journal = ToldJournal()
 
@@ -46,7 +46,7 @@ def test_a_stopping_door_confirms_what_it_took_and_returns_what_it_gave() -> Non
     play(scenario, journal=journal)
 
 
-def test_a_door_stops_in_time_though_nobody_reads() -> None:
+def test_a_server_stops_in_time_although_no_client_reads() -> None:
     """T-041: the grace is the longest it takes."""
 
     async def scenario(harness: Harness) -> None:
@@ -61,7 +61,7 @@ def test_a_door_stops_in_time_though_nobody_reads() -> None:
     play(scenario)
 
 
-def test_after_a_restart_the_queue_is_as_it_was() -> None:
+def test_a_queue_is_unchanged_after_a_restart() -> None:
     """T-035: what was confirmed and not acknowledged is there again, in order."""
     journal = ToldJournal()
 
@@ -87,7 +87,7 @@ def test_after_a_restart_the_queue_is_as_it_was() -> None:
 
 
 def test_a_unix_socket_carries_the_same_bytes(tmp_path: Path) -> None:
-    """T-066: for its owner only, and gone when the door is."""
+    """T-066: for its owner only, and removed when the server stops."""
     path = tmp_path / "text.sock"
 
     async def scenario(harness: Harness) -> None:
@@ -111,7 +111,7 @@ def test_a_socket_left_behind_makes_room_and_anything_else_does_not(tmp_path: Pa
     left = claim_unix_path(str(path))
     left.listen()
     with pytest.raises(OSError):
-        claim_unix_path(str(path))  # somebody listens there
+        claim_unix_path(str(path))  # another server listens there
     left.close()
     file = tmp_path / "file"
     file.write_text("mine")
@@ -181,7 +181,7 @@ def test_tls_carries_the_same_bytes_and_asks_for_certificates(tmp_path: Path, au
     play(scenario, options=TextOptions(tls_cert=certificate, tls_client_ca=ca))
 
 
-def test_tls_files_that_cannot_be_used_are_a_sentence(tmp_path: Path) -> None:
+def test_invalid_tls_files_are_named_in_one_sentence(tmp_path: Path) -> None:
     """T-066."""
     with pytest.raises(InvalidArgumentError, match="text_tls_cert and text_tls_key cannot be used"):
         asyncio.run(set_up(options=TextOptions(tls_cert=str(tmp_path / "absent.pem"))))

@@ -1,4 +1,4 @@
-"""Limits: who is slow, silent, greedy or deaf loses his connection, and nobody else loses anything."""
+"""Limits: slow, silent and greedy clients, and clients that do not read, lose their connection. Others do not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_message_that_is_not_complete_in_time_is_too_slow() -> None:
     play(scenario, options=QUICK)
 
 
-def test_a_slow_first_message_is_closed_without_a_word() -> None:
+def test_a_slow_first_message_is_closed_without_an_answer() -> None:
     """T-054, T-061."""
 
     async def scenario(harness: Harness) -> None:
@@ -50,7 +50,7 @@ def test_a_slow_first_message_is_closed_without_a_word() -> None:
     play(scenario, options=QUICK)
 
 
-def test_who_says_nothing_and_consumes_nothing_is_closed() -> None:
+def test_a_silent_client_that_consumes_nothing_is_closed() -> None:
     """T-062: a consumer is not, nor one in line framing whose last line feed is still to come."""
 
     async def scenario(harness: Harness) -> None:
@@ -69,7 +69,7 @@ def test_who_says_nothing_and_consumes_nothing_is_closed() -> None:
 
 
 def test_one_connection_too_many_is_closed_at_once() -> None:
-    """T-063: in total; the others are not disturbed, and a place that becomes free is given."""
+    """T-063: other connections are not disturbed, and a connection that closes makes room for a new one."""
 
     async def scenario(harness: Harness) -> None:
         peers = [await harness.peer() for _ in range(3)]
@@ -88,7 +88,7 @@ def test_one_connection_too_many_is_closed_at_once() -> None:
     play(scenario, options=TextOptions(connections_max=3))
 
 
-def test_one_address_may_not_take_all() -> None:
+def test_connections_per_address_are_limited() -> None:
     """T-063: 127.0.0.1 is full, 127.0.0.2 is not."""
 
     async def scenario(harness: Harness) -> None:
@@ -104,7 +104,7 @@ def test_one_address_may_not_take_all() -> None:
 
 
 def deaf(harness: Harness, buffer_bytes: int = 4096) -> socket.socket:
-    """A client with small buffers that reads only when it is told to."""
+    """Connect a client with small buffers that reads only on request."""
     host, _, port = harness.door.address.rpartition(":")
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
@@ -169,7 +169,7 @@ def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> N
 
 
 def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
-    """T-064: the time begins anew whenever something leaves."""
+    """T-064: the time starts again whenever bytes are sent."""
     limits = TextOptions(write_seconds=0.3, sweep_seconds=0.02, write_buffer_bytes=16 << 10)
 
     async def scenario(harness: Harness) -> None:
@@ -193,7 +193,7 @@ def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
 
 
 def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
-    """T-029, T-064: the door takes from the queue what fits, not what is asked for."""
+    """T-029, T-064: the server pulls only as many messages as fit."""
     limits = TextOptions(dispatch_bytes=300_000, write_buffer_bytes=64 << 10)
 
     async def scenario(harness: Harness) -> None:
@@ -210,7 +210,7 @@ def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
     play(scenario, options=limits)
 
 
-def test_dead_peers_are_looked_for() -> None:
+def test_consumers_have_keep_alive() -> None:
     """T-062: a consumer's socket has keep-alive on."""
 
     async def scenario(harness: Harness) -> None:

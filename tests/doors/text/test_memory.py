@@ -1,4 +1,4 @@
-"""T-067: what clients make the door hold is charged to one budget, and released when they are done or gone."""
+"""T-067: the memory of all connections is charged to one budget, and released when they are done or closed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_aborted_message_is_released_at_once() -> None:
 
 
 def test_a_message_there_is_no_memory_for_is_refused_half_way_and_others_go_on() -> None:
-    """T-067: the newest is told; small messages and the older one pass."""
+    """T-067: the newest large message is refused. Small messages and the older one pass."""
     budget = Budget(100 * KIB)
 
     async def scenario(harness: Harness) -> None:
@@ -95,7 +95,7 @@ def test_version_01_is_closed_when_there_is_no_memory() -> None:
 
 
 def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_on() -> None:
-    """T-067: they came at once, so nothing of them is left to read."""
+    """T-067: they were read completely, so the connection can go on."""
     journal, budget = ToldJournal(), Budget(50 * KIB)
 
     async def scenario(harness: Harness) -> None:
@@ -117,7 +117,7 @@ def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_
 
 
 def test_a_consumer_that_left_is_not_kept_in_memory() -> None:
-    """Its connection goes with it, not with the next consumer of the queue or the next look of the collector."""
+    """The connection is freed at once, not by the next consumer of the queue or by the garbage collector."""
 
     async def scenario(harness: Harness) -> None:
         peer = await harness.peer()
@@ -138,7 +138,7 @@ def test_a_consumer_that_left_is_not_kept_in_memory() -> None:
 
 
 def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:
-    """T-067: eight clients, each of which needs a third of the budget, all half way: all get through in the end."""
+    """T-067: eight clients, each with an incomplete message of a third of the budget, all succeed in the end."""
     budget = Budget(300 * KIB)
 
     async def upload(harness: Harness, half_way: asyncio.Barrier) -> int:

@@ -1,4 +1,4 @@
-"""Sends: what is accepted, how it is confirmed, and in which order."""
+"""Sends: accepted and refused messages, confirmations and their order."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_answers_come_in_the_order_of_the_sends() -> None:
 
 
 def test_nothing_is_confirmed_or_dispatched_before_it_is_durable() -> None:
-    """T-022, T-024: while a commit runs, neither its sender nor a consumer hears of it."""
+    """T-022, T-024: during a commit, neither the sender nor a consumer gets anything."""
     journal = ToldJournal()
 
     async def scenario(harness: Harness) -> None:
@@ -102,9 +102,9 @@ def test_nothing_is_confirmed_or_dispatched_before_it_is_durable() -> None:
     play(scenario, journal=journal)
 
 
-def test_a_send_that_is_refused_is_told_so_and_the_next_is_taken() -> None:
+def test_a_refused_send_is_answered_and_the_next_is_accepted() -> None:
     """T-022, T-023, T-051: one answer for each."""
-    broker = BrokerLimits(queue_max_messages=2, queue_max_bytes=0, refuse_when_full=True)
+    broker = BrokerLimits(queue_messages_max=2, queue_bytes_max=0, refuse_when_full=True)
 
     async def scenario(harness: Harness) -> None:
         peer = await harness.peer()
@@ -121,7 +121,7 @@ def test_a_send_that_is_refused_is_told_so_and_the_next_is_taken() -> None:
 
 def test_a_refused_send_of_version_01_closes_the_connection() -> None:
     """T-053, T-055: what came before it stays."""
-    broker = BrokerLimits(queue_max_messages=1, queue_max_bytes=0, refuse_when_full=True)
+    broker = BrokerLimits(queue_messages_max=1, queue_bytes_max=0, refuse_when_full=True)
 
     async def scenario(harness: Harness) -> None:
         peer, other = await harness.peer(), await harness.peer()
@@ -136,7 +136,7 @@ def test_a_refused_send_of_version_01_closes_the_connection() -> None:
     play(scenario, broker=broker)
 
 
-def test_a_name_that_belongs_to_something_else_is_a_conflict() -> None:
+def test_a_name_of_another_resource_is_a_conflict() -> None:
     """T-051."""
 
     async def scenario(harness: Harness) -> None:
@@ -163,9 +163,36 @@ def test_a_queue_deleted_through_another_door_is_made_again() -> None:
         topic, subscription = harness.names("q")
         await harness.queue.delete_topic(topic)
         await harness.queue.delete_subscription(subscription)
+        assert (await consumer.hear()).code == "gone"
         await sender.say(send(b"q", b"2"))
         assert (await sender.hear()).type == 5
+        await consumer.say(consume(b"q", 5))
         assert await consumer.contents(1) == [b"2"]
+
+
+def test_a_window_does_not_bring_a_deleted_queue_back() -> None:
+    """T-045: an open window is not a request. The window closes, and the queue stays deleted."""
+
+    async def scenario(harness: Harness) -> None:
+        new, old = await harness.peer(), await harness.peer()
+        topic, subscription = harness.names("q")
+        await new.say(consume(b"q", 5))
+        await old.say(consume(b"q", 5, version=1))
+        await harness.until(lambda: len(harness.door.queues.consumers(subscription)) == 2)
+        await new.say(send(b"other", b"1"))
+        assert (await new.hear()).type == 5
+        await harness.queue.remove_queue(topic, subscription)
+        heard = await new.hear()
+        assert (heard.code, heard.packages[8], heard.packages[1]) == ("gone", b"002", b"q")
+        assert await old.end() == b"", "version 01 has no error message (T-053)"
+        await new.silence()
+        assert await harness.queue.find_topic(topic) is None
+        await new.say(consume(b"q", 5), send(b"q", b"2"))
+        heard_again = {each.type: each for each in await new.hear_many(2)}
+        assert heard_again[3].content == b"2"
+        assert heard_again[5].id == heard_again[3].id
+
+    play(scenario)
 
     play(scenario)
 
@@ -185,7 +212,7 @@ def test_a_sender_that_closes_its_side_gets_every_answer() -> None:
 
 
 def test_many_unanswered_sends_pause_the_reading_and_all_are_answered() -> None:
-    """T-065: the door holds no more than its limit, and forgets none."""
+    """T-065: the server holds no more than its limit, and answers all of them."""
     limits = TextOptions(pending_bytes_max=1000, pending_messages_max=10)
 
     async def scenario(harness: Harness) -> None:

@@ -19,11 +19,38 @@ class Sent(NamedTuple):
     content: bytes
 
 
+class Stored(NamedTuple):
+    queue: bytes
+    content: bytes
+    certain: bool  # whether the message must be stored, or only may be
+
+
 def sends(session: bytes, content_bytes_max: int) -> list[Sent]:
-    return list(_sends(session, {1: 1024, 2: content_bytes_max, 3: 32, 4: 10, 5: 10}))
+    """Return the readable sends of a session."""
+    return [Sent(contents[1], contents[2]) for _, kind, contents in _messages(session, content_bytes_max) if kind == 1]
 
 
-def _sends(session: bytes, most: dict[int, int]) -> Iterator[Sent]:
+def stored(session: bytes, content_bytes_max: int) -> Iterator[Stored]:
+    """Return the sends that create their queues, or use queues that earlier sends of a session have created.
+
+    A new queue may not have every readable name (T-011). In version 01 such a name closes the connection, and messages
+    that were read together with it may be stored or not (T-053).
+    """
+    certain = True
+    for version, kind, contents in _messages(session, content_bytes_max):
+        if kind in (1, 2) and not _may_be_new(contents[1].decode()):
+            certain = certain and version == 2
+        elif kind == 1:
+            yield Stored(contents[1], contents[2], certain)
+
+
+def _may_be_new(name: str) -> bool:
+    return name.isprintable() and name not in (".", "..") and name[0] != " " != name[-1]
+
+
+def _messages(session: bytes, content_bytes_max: int) -> Iterator[tuple[int, int, dict[int, bytes]]]:
+    """Yield version, type and packages of the valid messages, up to the point where the endpoint closes."""
+    most = {1: 1024, 2: content_bytes_max, 3: 32, 4: 10, 5: 10}
     at, line = 0, False
     while True:
         header = HEADER.match(session, at)
@@ -45,9 +72,7 @@ def _sends(session: bytes, most: dict[int, int]) -> Iterator[Sent]:
             packages.append((number, session[head.end() : head.end() + size]))
             at = head.end() + size
         if _is_right(version, kind, packages):
-            contents = dict(packages)
-            if kind == 1:
-                yield Sent(contents[1], contents[2])
+            yield version, kind, dict(packages)
         elif version == 1:
             return
         if line:

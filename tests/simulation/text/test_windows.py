@@ -92,7 +92,7 @@ async def visits(chance: random.Random) -> None:
     await queue.provide_queue(DEAD, "projects/p/subscriptions/dead", QUEUE_OPTIONS)
     options = replace(QUEUE_OPTIONS, dead_letter_topic=DEAD, max_delivery_attempts=ATTEMPTS_MAX)
     await queue.provide_queue(TOPIC, SUBSCRIPTION, options)
-    await door.queues.named(b"q").send([b"%d" % number for number in range(MESSAGES)])
+    await door.queues.get(b"q").send([b"%d" % number for number in range(MESSAGES)])
     taken: Counter[bytes] = Counter()
     for _ in range(8):
         programs = [Program(door, taken, chance) for _ in range(chance.randrange(1, 3))]
@@ -100,7 +100,7 @@ async def visits(chance: random.Random) -> None:
             await program.work()
         for program in programs:
             await program.leave()
-        await door.queues.rest()
+        await door.queues.wait_for_returns()
         await judge(queue, taken)
     await queue.close()
 
@@ -123,7 +123,7 @@ async def backlog(chance: random.Random) -> list[bytes]:
     queue = AsyncMessageQueue(journal, limits=UNLIMITED)
     await queue.start()
     door = TextDoor(host="", port=0, queue=queue, project="p", log=logging.getLogger("windows"), options=limits)
-    await door.queues.named(b"q").send([b"%03d" % number for number in range(BACKLOG)])
+    await door.queues.get(b"q").send([b"%03d" % number for number in range(BACKLOG)])
     journal.stepping = True
     wire, connection, session = Wire(), TextConnection(door), Session(lambda: None)
     connection.connection_made(cast(asyncio.Transport, wire))
@@ -148,7 +148,7 @@ async def backlog(chance: random.Random) -> list[bytes]:
                 journal.step()
     journal.step_freely()
     connection.connection_lost(None)
-    await door.queues.rest()
+    await door.queues.wait_for_returns()
     await queue.close()
     return heard
 

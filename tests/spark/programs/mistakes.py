@@ -1,4 +1,4 @@
-"""A program that does one thing wrong after the other, and shows what its user would see of each.
+"""A program that makes mistakes and prints the output that a user would see.
 
     mistakes.py ENDPOINT CHECKPOINTS
 

@@ -1,4 +1,4 @@
-"""A driver that carries messages from one topic to others, until it is told or made to end.
+"""A driver that copies messages from one topic to others until it is stopped.
 
     relay.py ENDPOINT FOLDER RELAY [RELAY ...]      RELAY: kind:source:sink, kind is `plain` or `shuffled`
 
@@ -43,8 +43,8 @@ def session() -> Any:
     return built
 
 
-def relay(spark: Any, endpoint: str, folder: str, said: str, *, drain: bool) -> Any:
-    kind, source, sink = said.split(":")
+def relay(spark: Any, endpoint: str, folder: str, spec: str, *, drain: bool) -> Any:
+    kind, source, sink = spec.split(":")
     rows = (
         spark.readStream.format("penstock")
         .options(
@@ -82,8 +82,8 @@ def main(endpoint: str, folder: str, *relays: str) -> None:
     print("session", flush=True)
     drain = "RELAY_DRAIN" in os.environ or sys.stdin.readline().strip() == "drain"
     queries = []
-    for said in relays:
-        queries.append(relay(spark, endpoint, folder, said, drain=drain))
+    for spec in relays:
+        queries.append(relay(spark, endpoint, folder, spec, drain=drain))
         if len(queries) < len(relays):
             await_batch(queries[-1])
     print("started", flush=True)

@@ -23,6 +23,7 @@ FACTS = {fact for row in LIFE.values() for fact in row}
 OTHERS: dict[type[f.Fact], f.Fact] = {  # facts of a subscription that change no message's stage
     f.Touched: f.Touched(2, 1),
     f.SubscriptionChanged: f.SubscriptionChanged(2, SubscriptionOptions(lease_seconds=20)),
+    f.Compared: f.Compared(2, 10, 3, 3),
 }
 ENDS = {f.SubscriptionCreated, f.SubscriptionDeleted, f.Detached}  # every life in it begins or ends
 
@@ -115,10 +116,10 @@ def test_what_is_held_behind_another_of_its_key_is_unacked() -> None:
 
 Stages = dict[tuple[int, int], Stage]
 KINDS = [
-    SubscriptionOptions(strict_receipts=False, retry_minimum_seconds=2, expired_topic="other"),
+    SubscriptionOptions(retry_minimum_seconds=2, expired_topic="other"),
     SubscriptionOptions(ordering=True, ordering_window=2, dead_letter_topic="other", max_delivery_attempts=2),
     SubscriptionOptions(filter='attributes.a = "1"', retention_seconds=40),
-    SubscriptionOptions(strict_receipts=False, dead_letter_topic="other", max_delivery_attempts=1),
+    SubscriptionOptions(dead_letter_topic="other", max_delivery_attempts=1),
 ]
 
 
@@ -128,7 +129,7 @@ class Walk:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now = SECOND
-        limits = Limits(queue_max_messages=30, queue_max_bytes=0)
+        limits = Limits(queue_messages_max=30, queue_bytes_max=0)
         self.broker = Broker(limits, draw=lambda: self.random.randrange(1, 2**63))
         self.broker.recover(None, [])
         self.broker.create_topic(self.now, "t")
@@ -176,6 +177,11 @@ class Walk:
             for number, first, _ in fact.discards:
                 for offset in range(first, fact.first + fact.total):
                     self._lead(stages, number, offset, f.Published)
+            until = fact.first + fact.total
+            for number, total, _ in fact.filtered:
+                if total == fact.total and self.broker.state.subscriptions[number].cursor == until:
+                    for offset in range(fact.first, until):
+                        self._lead(stages, number, offset, f.Published)
         elif not isinstance(fact, f.Passed):
             for offset in _offsets(fact):
                 self._lead(stages, fact.subscription, offset, type(fact))  # type: ignore[union-attr]
@@ -207,15 +213,16 @@ class Walk:
 
     def settle(self) -> None:
         asked = self.random.sample(self.receipts, min(len(self.receipts), 4))
+        strict = self.random.random() < 0.5
         match self.random.randrange(5):
             case 0:
-                self.broker.ack(self.now, asked)
+                self.broker.ack(self.now, asked, strict=strict)
             case 1:
-                self.broker.nack(self.now, asked, unseen=self.random.random() < 0.3)
+                self.broker.nack(self.now, asked, unseen=self.random.random() < 0.3, strict=strict)
             case 2:
-                self.broker.extend(self.now, asked, self.random.randrange(1, 20))
+                self.broker.extend(self.now, asked, self.random.randrange(1, 20), strict=strict)
             case 3 if asked:
-                self.receipts.append(self.broker.renew(self.now, asked[0], 5, b"other").receipt)
+                self.receipts.append(self.broker.renew(self.now, asked[0], 5, b"other", strict=strict).receipt)
 
     def wait(self) -> None:
         self.now += self.random.randrange(1, 15) * SECOND
@@ -224,7 +231,9 @@ class Walk:
 
     def move(self) -> None:
         name, topic = self.random.choice(self.names), self.broker.state.topic("t")
-        match self.random.randrange(6):
+        match self.random.randrange(7):
+            case 6:
+                self.broker.compare_filter(self.now, topic, self.broker.state.subscription(name), 3)
             case 0:
                 self.broker.seek_to_offset(self.now, name, self.random.randrange(topic.tail + 1))
             case 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,3 +52,10 @@ def test_what_is_wrong_is_said(draft: Draft, text: str) -> None:
 def test_a_limit_is_said_in_words_people_use(limit: int, words: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"^Message size exceeds maximum of {words}$"):
         check_draft(Draft(bytes(limit + 1)), Limits(message_max_bytes=limit))
+
+
+def test_the_old_names_of_the_limits_of_a_queue_are_accepted() -> None:
+    limits = Limits(queue_max_messages=3, queue_max_bytes=5)  # type: ignore[call-arg]
+    assert (limits.queue_messages_max, limits.queue_bytes_max) == (3, 5)
+    changed = replace(limits, queue_messages_max=4)
+    assert (changed.queue_max_messages, changed.queue_max_bytes) == (4, 5)

@@ -16,21 +16,23 @@ import pytest
 
 from penstock import Draft, Limits, ManualClock, MessageQueue, SubscriptionOptions
 from penstock.broker.broker import Broker
+from penstock.broker.publishing import FILTERS_AT_ONCE
 
 FEW, MANY = 3, 1_000
 TIMES = 5
 SLACK = 1.25  # heaps and bisections are a little deeper where more is in them
 LONG = SubscriptionOptions(lease_seconds=600)
+FILTERED = SubscriptionOptions(lease_seconds=600, filter='attributes.a = "1"')
 ORDERED = SubscriptionOptions(lease_seconds=600, ordering=True)
 
-SERVER = Limits(queue_max_messages=0, queue_max_bytes=0, refuse_when_full=True)
+SERVER = Limits(queue_messages_max=0, queue_bytes_max=0, refuse_when_full=True)
 LIMITS = {
-    "capped": Limits(queue_max_messages=10**6),
+    "capped": Limits(queue_messages_max=10**6),
     "server": SERVER,
     "server with a day of history": Limits(
-        queue_max_messages=0, queue_max_bytes=0, refuse_when_full=True, retention_seconds=86400
+        queue_messages_max=0, queue_bytes_max=0, refuse_when_full=True, retention_seconds=86400
     ),
-    "server that refuses": Limits(queue_max_messages=10**6, refuse_when_full=True),
+    "server that refuses": Limits(queue_messages_max=10**6, refuse_when_full=True),
 }
 
 
@@ -59,6 +61,11 @@ def bytecodes(command: Callable[[], object]) -> int:
 def subscriptions(queue: MessageQueue, number: int) -> None:
     for each in range(number):
         queue.register_subscription(f"reader {each}", "topic", LONG)
+
+
+def filtered(queue: MessageQueue, number: int) -> None:
+    for each in range(number):
+        queue.register_subscription(f"reader {each}", "topic", FILTERED)
 
 
 def topics(queue: MessageQueue, number: int) -> None:
@@ -152,6 +159,13 @@ def test_no_command_walks_what_it_is_not_about(
     limits: str, amount: Callable[[MessageQueue, int], None], name: str
 ) -> None:
     few, many = (costs(LIMITS[limits], name, amount, number) for number in (FEW, MANY))
+    grown = {command: (few[command], many[command]) for command in few if many[command] > SLACK * few[command] + 50}
+    assert not grown
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_the_number_of_filters_has_a_bound(limits: str) -> None:
+    few, many = (costs(LIMITS[limits], "sub", filtered, number) for number in (FILTERS_AT_ONCE, MANY))
     grown = {command: (few[command], many[command]) for command in few if many[command] > SLACK * few[command] + 50}
     assert not grown
 

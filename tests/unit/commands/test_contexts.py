@@ -7,12 +7,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from penstock.cli import app
 from penstock.commands import session
 from penstock.commands.contexts import contexts_file, read_contexts
-from penstock.commands.exits import WrongUsageError
+from penstock.commands.exit_codes import WrongUsageError
 from penstock.commands.session import DEFAULT_ADDRESS, Place, find_place
 from penstock.errors import NotFoundError
 
@@ -36,15 +36,15 @@ def test_contexts_are_added_chosen_and_removed(home: Path) -> None:
     run("use", "far")
     far, local = map(json.loads, run("ls", "--json").splitlines())
     assert (far["current"], far["token"], local["current"]) == ("*", "***", "")
-    assert run("rm", "far", code=2) == "penstock: Remove the context far? Without a terminal this needs --yes\n"
+    assert run("rm", "far", code=2) == "penstock: Remove the context far? Use --yes to confirm without a terminal\n"
     run("rm", "far", "--yes")
     assert run("ls") == "\tlocal\t127.0.0.1:8090\t\t\n"
-    assert "Context not found: far; there are local" in run("use", "far", code=3)
+    assert "Context not found: far (existing contexts: local)" in run("use", "far", code=3)
 
 
 def test_the_file_is_for_its_owner_alone_and_survives_odd_values(home: Path) -> None:
     run("add", 'a "b".c', "h:1", "--token", 'x"\\y\n')
-    assert "Not an address" in run("add", "x", "ftp://h", code=1)
+    assert "Invalid address" in run("add", "x", "ftp://h", code=1)
     file = home / "penstock" / "contexts.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert read_contexts(file).find('a "b".c').token == 'x"\\y\n'
@@ -52,13 +52,15 @@ def test_the_file_is_for_its_owner_alone_and_survives_odd_values(home: Path) -> 
     assert "chmod 600" in run("ls")
 
 
-@pytest.mark.parametrize("text", ["current = ", "[contexts.a]\nport = 1", "[contexts]\na = 1", "contexts = 3"])
+@pytest.mark.parametrize(
+    "text", ["current = ", "[contexts.a]\nport = 1", "[contexts]\na = 1", "contexts = 3", "x = " + "[" * 100_000]
+)
 def test_a_file_that_is_none_of_ours_is_a_sentence(home: Path, text: str) -> None:
     file = contexts_file({"XDG_CONFIG_HOME": str(home)})
     file.parent.mkdir()
     file.write_text(text)
     file.chmod(0o600)
-    with pytest.raises(WrongUsageError, match="is not a file of contexts"):
+    with pytest.raises(WrongUsageError, match="is not a valid contexts file"):
         read_contexts(file)
 
 
@@ -94,7 +96,7 @@ def test_a_token_may_be_in_a_file(home: Path) -> None:
     with pytest.raises(WrongUsageError, match="Cannot read the token"):
         find_place(environment)
     file.write_text("se\ncret\n")
-    with pytest.raises(WrongUsageError, match="characters that no token has"):
+    with pytest.raises(WrongUsageError, match="characters that are not allowed"):
         find_place(environment)
     file.write_text("secret\n")
     assert find_place(environment).token == "secret"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock.commands.exits import WrongUsageError
+from penstock.commands.exit_codes import WrongUsageError
 from penstock.commands.templates import fill, pairs, parse_template, render
-from tests.unit.commands.test_times import NOW
+from tests.unit.commands.test_value_parsers import NOW
 
 MESSAGE: dict[str, Any] = {
     "id": "1007",
@@ -43,7 +43,7 @@ def test_a_body_that_is_no_text_is_written_as_it_is() -> None:
 
 @pytest.mark.parametrize("template", ["%x", "50%", r"\q", "a\\", r"\xZZ"])
 def test_what_is_not_known_is_a_sentence(template: str) -> None:
-    with pytest.raises(WrongUsageError, match=r"The template has an unknown .*; there are "):
+    with pytest.raises(WrongUsageError, match=r"Unknown .* in the template. Known: "):
         parse_template(template)
 
 
@@ -55,5 +55,5 @@ def test_bodies_have_variables_and_keep_their_json() -> None:
 def test_pairs_are_read_and_refused_by_what_they_are_for() -> None:
     assert pairs(["a=1", "b=x=y", "c="], "An attribute") == {"a": "1", "b": "x=y", "c": ""}
     for wrong in ("a", "=1"):
-        with pytest.raises(WrongUsageError, match="An attribute is KEY=VALUE"):
+        with pytest.raises(WrongUsageError, match="An attribute must be KEY=VALUE"):
             pairs([wrong], "An attribute")

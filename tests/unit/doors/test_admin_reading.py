@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.broker.model import SECOND, Message
-from penstock.doors.http.admin import scanning
+from penstock.doors.http.admin.instants import parse_instant
 from penstock.doors.http.admin.matching import Wanted, predicate_of
-from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.scanning import Range, blocks
 from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.services import reading
+from penstock.services.reading import Range, blocks
+from penstock.wire.turns import Share
 
 NOW = 1_800_000_000 * SECOND
 
@@ -52,8 +53,8 @@ class Log:
 
 async def read(log: Any, span: Range, *, descending: bool = False) -> list[int]:
     found: list[int] = []
-    async for block in blocks(log, log, span, descending=descending):
-        assert len(block.messages) <= scanning.BLOCK_MESSAGES
+    async for block in blocks(log, log, span, Share(lambda: 0), descending=descending):
+        assert len(block.messages) <= reading.BLOCK_MESSAGES
         found += [each.offset for each in block.messages]
     return found
 
@@ -71,7 +72,7 @@ def test_every_offset_of_a_range_comes_once_and_in_order(
     span = Range(min(first, len(sizes)), min(until, len(sizes)))
     expected = list(range(*span))
     assert asyncio.run(read(log, span, descending=descending)) == (expected[::-1] if descending else expected)
-    assert max(log.reads, default=0) <= scanning.BLOCK_BYTES + max(sizes), "no more is in memory than a block"
+    assert max(log.reads, default=0) <= reading.BLOCK_BYTES + max(sizes), "no more is in memory than a block"
 
 
 @given(st.integers(0, 3000), st.integers(0, 5), st.booleans())
@@ -164,7 +165,7 @@ def test_what_is_no_path_is_refused(path: str) -> None:
     ],
 )
 def test_instants_as_people_write_them(text: str, expected: int) -> None:
-    assert moment(text, "at", NOW) == expected
+    assert parse_instant(text, "at", NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -172,4 +173,4 @@ def test_instants_as_people_write_them(text: str, expected: int) -> None:
 )
 def test_what_is_no_instant_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^at must be an instant such as"):
-        moment(text, "at", NOW)
+        parse_instant(text, "at", NOW)

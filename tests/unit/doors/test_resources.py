@@ -10,11 +10,13 @@ import pytest
 
 from penstock.assembly import DOORS, Opening
 from penstock.broker.model import Draft, TopicOptions
+from penstock.doors.google import dead_letters
 from penstock.doors.port import Condition
 from penstock.doors.resources import QUEUE_OPTIONS, Names, parts_of, subscription_name, topic_name
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.errors import FailedPreconditionError, InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
+from penstock.services.moves.registry import Moves
 from penstock.settings import load_settings
 from penstock.wire.budget import Budget
 
@@ -49,7 +51,7 @@ def test_a_queue_named_by_many_at_once_is_made_once() -> None:
             (subscription,) = await queue.subscriptions()
             options = subscription.options
             assert (subscription.name, subscription.topic) == (SUBSCRIPTION, TOPIC)
-            assert (options.strict_receipts, options.retention_seconds) == (False, 0)
+            assert options.retention_seconds == 0
 
     asyncio.run(scenario())
 
@@ -167,7 +169,7 @@ def opened(**flags: str) -> Names:
     """The names at the doors of a server that listens at the ports of its settings."""
     settings = load_settings(flags=flags, environment={})
     queue = AsyncMessageQueue(MemoryJournal())
-    opening = Opening(settings, queue, Condition(), Budget())
+    opening = Opening(settings, queue, Condition(), Budget(), Moves(queue, dead_letters))
     doors = [door for name, make in DOORS.items() if settings.port_of(name) and (door := make(opening)) is not None]
     for door in doors:
         door.address = f"127.0.0.1:{settings.port_of(door.name)}"

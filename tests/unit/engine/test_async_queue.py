@@ -334,6 +334,7 @@ def test_a_lease_that_found_nothing_leaves_no_error_behind() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
         await queue.create_subscription("picky", "topic", SubscriptionOptions(filter='attributes.kind = "x"'))
         await queue.publish("topic", [Draft(b"plain")])
+        await queue.seek_to_offset("picky", 0)
         journal.refusals = [JournalFullError()]
         leased = await queue.lease("picky", 1)
         assert leased.deliveries == []

@@ -124,7 +124,7 @@ def test_a_renewed_receipt_keeps_its_door(run: Callable[..., None]) -> None:
         await asyncio.sleep(0)
         assert [each.door for each in await queue.leases("sub", 0, 10)] == ["azure"]
 
-    run(scenario, strict_receipts=False)
+    run(scenario)
 
 
 def test_what_is_remembered_of_leases_follows_what_is_in_flight(run: Callable[..., None]) -> None:

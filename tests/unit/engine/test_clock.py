@@ -192,6 +192,23 @@ def test_a_long_alarm_looks_at_the_clock_on_its_way() -> None:
     run(story())
 
 
+def test_an_alarm_is_never_early() -> None:
+    """The timers of a loop go by another clock, and by whole milliseconds."""
+
+    async def story() -> None:
+        machine, rung = Machine(), list[int]()
+        at = machine.clock.now() + SECOND
+        machine.clock.alarm(at, lambda: rung.append(machine.clock.now()))
+        machine.run(0.9996)
+        await asyncio.sleep(1.5)  # of the virtual loop, whose timer has long come
+        assert rung == []
+        machine.run(0.0004)
+        await asyncio.sleep(0.01)
+        assert rung == [at]
+
+    run(story())
+
+
 def test_a_cancelled_alarm_of_the_system_is_silent() -> None:
     async def story() -> None:
         clock = SystemClock()

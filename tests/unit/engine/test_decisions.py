@@ -21,7 +21,7 @@ def play(scenario: Callable[[AsyncMessageQueue], Awaitable[None]], journal: Memo
     async def performance() -> None:
         queue = AsyncMessageQueue(journal or MemoryJournal())
         await queue.start()
-        await queue.provide_queue("t", "s", SubscriptionOptions(strict_receipts=False))
+        await queue.provide_queue("t", "s", SubscriptionOptions())
         try:
             await scenario(queue)
         finally:

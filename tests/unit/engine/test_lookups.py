@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import pytest
+
+from penstock import MessageQueue
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
+from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.clock import ManualClock
 from penstock.journal.memory import MemoryJournal
 
-LOOSE = SubscriptionOptions(strict_receipts=False)
+LOOSE = SubscriptionOptions(lease_seconds=20)
 
 
 def run(scenario: Callable[[AsyncMessageQueue, ManualClock], Awaitable[None]]) -> None:
@@ -70,7 +77,7 @@ def test_whether_a_message_is_still_to_be_settled() -> None:
         assert subscription is not None
         await queue.publish("t", [Draft(b"4"), Draft(b"5")])
         by_its_publish = await queue.publisher_receipt(subscription.number, 4)
-        await queue.ack([by_its_publish])  # ahead of the cursor
+        await queue.ack([by_its_publish], strict=False)  # ahead of the cursor
         assert [await queue.is_unacked("s", offset) for offset in (3, 4)] == [True, False]
         assert (second.message.data, third.message.data) == (b"2", b"3")
 
@@ -97,3 +104,33 @@ def test_a_topic_is_found_by_its_number_and_says_where_it_lies() -> None:
         assert await queue.find_topic(topic.number + 1) is None
 
     run(scenario)
+
+
+def test_every_lookup_takes_the_lock_or_says_why_not() -> None:
+    source = inspect.getsource(lookups)
+    for function in ast.parse(source).body:
+        if not isinstance(function, ast.FunctionDef) or function.name.startswith("_"):
+            continue
+        text = ast.get_source_segment(source, function) or ""
+        asks_another = any(f"{other}(engine, " in text for other in ("find_topic", "find_subscription"))
+        assert asks_another or "with engine.lock:" in text or "# Without the lock:" in text, function.name
+
+
+@pytest.mark.parametrize(("verb", "arguments"), [("examine", (["x"],)), ("is_unacked", ("s", 0))])
+def test_the_state_of_a_message_is_read_under_the_lock(
+    verb: str, arguments: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a thread that delivers the message meanwhile could show half of the old lease and half of the new."""
+    with MessageQueue() as queue:
+        queue.register_topic("t")
+        queue.register_subscription("s", "t")
+        engine, locked = queue.engine, []
+        inside = getattr(engine.broker, verb)
+
+        def watched(*given: Any) -> Any:
+            locked.append(engine.lock._is_owned())
+            return inside(*given)
+
+        monkeypatch.setattr(engine.broker, verb, watched)
+        getattr(lookups, verb)(engine, *arguments)
+        assert locked == [True]

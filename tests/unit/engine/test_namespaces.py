@@ -13,8 +13,8 @@ from penstock import Draft, ManualClock, SubscriptionOptions
 from penstock.assembly import open_journal
 from penstock.broker.model import SECOND
 from penstock.doors.resources import project_of
-from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.namespaces import NamespaceClock
+from tests.unit.services.timed_queue import TimedQueue
 
 DAY = 86400 * SECOND
 TOPIC, SUB = "projects/p/topics/t", "projects/p/subscriptions/s"
@@ -91,11 +91,11 @@ def test_time_never_goes_back_and_a_dump_tells_it(moves: list[tuple[str, int]]) 
 # ---------------------------------------------------------------------- over a restart
 
 
-def opened(folder: Path, clock: ManualClock) -> AsyncMessageQueue:
-    return AsyncMessageQueue(open_journal(folder), clock=clock, namespace_of=project_of)
+def opened(folder: Path, clock: ManualClock) -> TimedQueue:
+    return TimedQueue(open_journal(folder), clock=clock, namespace_of=project_of)
 
 
-async def fill(queue: AsyncMessageQueue) -> None:
+async def fill(queue: TimedQueue) -> None:
     await queue.start()
     for topic, subscription in ((TOPIC, SUB), (OTHER, OTHER_SUB)):
         await queue.create_topic(topic)

@@ -24,7 +24,7 @@ NUMBERS = (
     "7 SubscriptionCreated, 8 SubscriptionChanged, 9 SubscriptionDeleted, 10 Detached, 11 Touched, 12 Delivered, "
     "13 Passed, 14 Held, 15 Delayed, 16 Acked, 17 Returned, 18 Extended, 19 Rewritten, 20 Adopted, 21 Removed, "
     "22 Sought, 23 SnapshotTaken, 24 SnapshotChanged, 25 SnapshotDropped, 26 DocumentPut, 27 DocumentRemoved, "
-    "28 StoreNamed"
+    "28 StoreNamed, 29 Compared"
 )
 
 _facts = st.one_of([st.builds(kind) if not kind._fields else st.from_type(kind) for kind in FACTS.values()])

@@ -1,4 +1,4 @@
-"""Made-up histories: whatever listeners, clocks and closings do, every message is handled and no ack is undone.
+"""Generated histories: with any listeners, clocks and closings, every message is handled and no ack is undone.
 
 Hypothesis chooses; the model is one sentence. A message that was acked in time is never delivered
 again, and at the end, when everybody acks, every message has been delivered to every subscription. Time is the clock's
@@ -63,15 +63,15 @@ class History:
         self.turn = 0
 
     def see(self, message: Message) -> None:
-        """What waited on the way to a program is no delivery."""
+        """Record a delivery to a program."""
         assert message.id not in self.running, "it was given out again while its listener ran"
         self.seen[message.id] += 1
         assert message.delivery_attempt == self.seen[message.id], (
-            "an attempt was counted that nobody saw, or not counted"
+            "an attempt was counted that no program saw, or not counted"
         )
 
     async def slow(self, message: Message) -> None:
-        """It works for longer than any deadline here."""
+        """Work for longer than any deadline in this module."""
         if self.hurried or self.subscription.options.max_extension_seconds < 3600:
             return
         self.running.add(message.id)
@@ -178,7 +178,7 @@ setattr(History, "raise", History.raise_)
 
 
 async def settle() -> None:
-    """Until nobody in this loop has anything to do; there are no threads here."""
+    """Run the event loop until no task is ready. There are no threads."""
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     await asyncio.sleep(0)
     while ready:

@@ -1,4 +1,4 @@
-"""How the API learns of stores, and what it costs to import."""
+"""The assignment of stores to the API, and the modules that importing it loads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import penstock
 from penstock.assembly import open_journal
 
 
-def test_the_package_tells_the_api_how_to_open_a_folder() -> None:
+def test_the_package_sets_how_the_api_opens_a_store() -> None:
     assert penstock.PubSub.open_journal is open_journal
 
 

@@ -1,4 +1,4 @@
-"""Leases: what is held, how much that is, and when it is let go."""
+"""Leases: the held messages, their size, and their release."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def message(size: int, now: int) -> Received:
     return Received(Delivery(stored, 1, 2, 3, 1), acks, now)
 
 
-def test_what_is_answered_is_let_go_once() -> None:
+def test_an_answered_message_is_released_once() -> None:
     store = Store()
     first, _ = store.add(2)
     assert store.held == (2, 10)
@@ -58,7 +58,7 @@ def test_what_is_answered_is_let_go_once() -> None:
     assert store.freed == 1
 
 
-def test_what_is_not_answered_is_let_go_when_its_lease_ends() -> None:
+def test_an_unanswered_message_is_released_when_its_lease_ends() -> None:
     store = Store()
     messages = store.add(3)
     store.leases.release(messages[1])
@@ -103,7 +103,7 @@ def test_a_maximum_below_the_lease_extends_nothing() -> None:
     assert (store.held, store.extended) == ((0, 0), [])
 
 
-def test_clearing_gives_back_what_was_held() -> None:
+def test_clear_returns_the_held_messages() -> None:
     store = Store()
     messages = store.add(2) + store.add(1, lease_seconds=99)
     store.leases.release(messages[0])
@@ -112,7 +112,7 @@ def test_clearing_gives_back_what_was_held() -> None:
     assert store.clock.alarms == 0
 
 
-def test_batches_that_are_empty_are_not_kept() -> None:
+def test_empty_batches_are_removed() -> None:
     """A stream that is acked as it comes must not pile up what it held in the last ten seconds."""
     store = Store()
     for _ in range(1000):
@@ -125,7 +125,7 @@ def test_batches_that_are_empty_are_not_kept() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(["add", "release", "move", "wait", "clear"]), st.integers(0, 30)), max_size=40)
 )
-def test_counts_agree_with_what_is_held(steps: list[tuple[str, int]]) -> None:
+def test_counts_match_the_held_messages(steps: list[tuple[str, int]]) -> None:
     store = Store(max_extension_seconds=15)
     known: list[Received] = []
     for action, number in steps:

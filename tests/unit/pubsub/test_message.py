@@ -1,4 +1,4 @@
-"""Messages that a program makes itself, to test its listeners with."""
+"""Messages that a program makes to test its listeners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock import AckResponse, InvalidArgumentError, Message, PubSub
 MOMENT = datetime(2026, 1, 14, 12, 30, 0, 123456, tzinfo=UTC)
 
 
-def test_a_message_has_what_it_was_made_of() -> None:
+def test_a_message_has_the_values_it_was_made_with() -> None:
     """000 Constructor, BR-001, BR-006, BR-008, BR-009."""
     attributes = {"key": "value"}
     subscription = PubSub().subscription("my-sub")
@@ -26,7 +26,7 @@ def test_a_message_has_what_it_was_made_of() -> None:
     assert (message.acked, message.nacked, message.deadline_seconds) == (False, False, None)
 
 
-def test_most_of_it_may_be_left_out() -> None:
+def test_optional_arguments_can_be_left_out() -> None:
     """000 Constructor, BR-007, BR-009."""
     before = datetime.now(UTC) - timedelta(microseconds=1)
     message = Message("1", "1-1", b"", delivery_attempt=3)

@@ -1,4 +1,4 @@
-"""Options as programs write them, in every form, and names short and full."""
+"""The forms of options and names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.names import full_name
 from penstock.pubsub.options import ConsumerOptions, PublisherOptions, consumer_options, publisher_options
 
 
-def test_nothing_given_changes_nothing() -> None:
+def test_no_options_leave_the_defaults() -> None:
     assert consumer_options({}, ConsumerOptions()) == ConsumerOptions()
     assert publisher_options({}, PublisherOptions()) == PublisherOptions()
     none = dict.fromkeys(["flow_control", "batching", "close_options", "ack_deadline_seconds", "streaming_options"])

@@ -1,4 +1,4 @@
-"""Messages on their way to a topic, when something goes wrong that nobody expected."""
+"""A publisher that meets a bug."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from penstock import InternalError, PubSub
 
 
-def test_a_bug_in_storing_reaches_whoever_waits_for_the_message(
+def test_a_bug_while_storing_reaches_the_publisher(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
@@ -18,7 +18,7 @@ def test_a_bug_in_storing_reaches_whoever_waits_for_the_message(
             topic = await pubsub.create_topic("orders")
             with monkeypatch.context() as broken:
                 broken.setattr("penstock.engine.async_queue.AsyncMessageQueue.publish", fail)
-                with pytest.raises(InternalError, match="The message was not stored; the log says more"):
+                with pytest.raises(InternalError, match="The message was not stored; see the log"):
                     await asyncio.wait_for(topic.publish_message(b"secret words"), 10)
             assert await topic.publish_message(b"the next one is stored")
 

@@ -1,4 +1,4 @@
-"""Two brokers in memory, and what seeds one of them."""
+"""A broker in memory with its seeding service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Harness:
         self.seeding = Seeding(self.queue, "penstock", lambda: vendors)
 
     async def seed(self, document: Document, **how: bool) -> dict[str, str]:
-        """What became of each thing, by its name."""
+        """Return the finding of each resource, by name."""
         plan = await self.seeding.apply(document, **how)
         return {each.name: each.what for each in plan.findings}
 

@@ -1,4 +1,4 @@
-"""Files and variables as people have them: what each of them means, and the line of what is wrong."""
+"""Seed files and variables of all formats, and the lines of their errors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ EXAMPLES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("whose", EXAMPLES)
-def test_variables_mean_what_their_own_page_says(whose: str) -> None:
+def test_variables_mean_what_the_other_tool_documents(whose: str) -> None:
     variables, expected = EXAMPLES[whose]
     assert topology(read_environment(variables)) == expected
 
@@ -208,12 +208,12 @@ FILES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("whose", FILES)
-def test_files_of_other_tools_mean_what_their_own_page_says(whose: str) -> None:
+def test_files_mean_what_the_other_tool_documents(whose: str) -> None:
     name, text, expected = FILES[whose]
     assert topology(read_text(text, name)) == expected
 
 
-def test_a_file_that_the_environment_names_wins_over_its_variables(tmp_path: Path) -> None:
+def test_a_file_named_by_the_environment_replaces_its_variables(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text('[{"project": "p", "topic": "t"}]')
     variables = {"PUBSUBC_CONFIG": str(path), "PUBSUB_PROJECT1": "other,topic"}
@@ -252,7 +252,7 @@ def test_a_wrong_variable_is_named(variables: dict[str, str], sentence: str) -> 
         ("s.toml", '[[topics]]\nname = "a"\nx = = 1\n', "s.toml, line 3: not valid TOML: Invalid value"),
         ("s.json", '{\n "topics": [\n  {"name": "a"},\n ]}', "s.json, line 4: not valid JSON: "),
         ("s.json", '{"topics": [{"name": "\\ud800"}]}', "s.json: not valid JSON: "),
-        ("s.json", '"topics"', "s.json: A topology is an object with topics"),
+        ("s.json", '"topics"', "s.json: A seed must be an object with topics"),
         ("s.json", '[\n {"project": "p"}\n]', "s.json, line 2: topic is needed, as text"),
         ("s.json", "[\n 5\n]", "s.json, line 1: an object is expected here"),
         (
@@ -261,7 +261,7 @@ def test_a_wrong_variable_is_named(variables: dict[str, str], sentence: str) -> 
             "s.json, line 2: a list is expected here",
         ),
         ("s.json", '{"projects": [\n{"topics": []}]}', "s.json, line 2: name is needed, as text"),
-        ("pubsub.yml", "topics:\n  - name: t\n", "pubsub.yml: YAML is not read; write it as TOML or JSON"),
+        ("pubsub.yml", "topics:\n  - name: t\n", "pubsub.yml: YAML is not supported; use TOML or JSON"),
         (".env", "PUBSUB_PROJECT1=p,t\nnonsense\n", ".env, line 2: expected NAME=value"),
         ("s.toml", '[[topics]]\nname = "a"\nmessages = ["a",\n\n', "s.toml, line 3: not valid TOML: "),
         ("s.json", '{"topics": [\n{"name": "a"}\n', "s.json, line 2: not valid JSON: "),
@@ -271,11 +271,30 @@ def test_a_wrong_variable_is_named(variables: dict[str, str], sentence: str) -> 
         ("standard input", '[{"project": "p",\n"topic": 5}]', "standard input, line 2: topic is needed, as text"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_its_line(name: str, text: str, sentence: str) -> None:
+def test_an_invalid_file_names_its_line(name: str, text: str, sentence: str) -> None:
     with pytest.raises(SeedError) as refused:
         read_text(text, name)
     assert refused.value.message.startswith(sentence)
     assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize("levels", [1_000, 4_000, 1_000_000])
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("s.toml", "[", "]"),
+        ("s.toml", "{a=", "}"),
+        ("s.json", "[", "]"),
+        ("s.json", '{"n":', "}"),
+        ("s.json", "[", ""),
+    ],
+)
+def test_a_file_nested_too_deeply_is_refused(name: str, before: str, after: str, levels: int) -> None:
+    nested = before * levels + "1" + after * levels
+    with pytest.raises(SeedError, match=f"{name}(, line 1)?: (not valid|Unknown key|.*must be)") as refused:
+        read_text(f"x = {nested}" if name == "s.toml" else f'{{"topics": {nested}}}', name)
+    assert len(refused.value.message) < 200
+    assert "recursion" not in refused.value.message
 
 
 @pytest.mark.parametrize(
@@ -290,7 +309,7 @@ def test_a_file_that_cannot_be_read_says_its_line(name: str, text: str, sentence
         "# ours\n\nexport PUBSUB_PROJECT_a=p,t:s\n",
     ],
 )
-def test_what_has_no_ending_is_known_by_how_it_begins(text: str) -> None:
+def test_a_file_without_an_extension_is_detected_by_its_start(text: str) -> None:
     read = read_text(text, "standard input").document
     assert [(each["project"], each["name"]) for each in read["topics"]] == [("p", "t")]
     assert [(each["project"], each["name"]) for each in read["subscriptions"]] == [("p", "s")]
@@ -306,12 +325,12 @@ def test_what_has_no_ending_is_known_by_how_it_begins(text: str) -> None:
         ({"PUBSUB_PROJECT1": "p,t", "AZURITE_ACCOUNT": "a:b"}, "AZURITE_ACCOUNT is not read: accounts are in AZURITE_"),
     ],
 )
-def test_a_variable_that_is_not_read_is_named(variables: dict[str, str], sentence: str) -> None:
+def test_an_unused_variable_is_named(variables: dict[str, str], sentence: str) -> None:
     (note,) = read_environment(variables).notes
     assert note.startswith(sentence)
 
 
-def test_variables_that_are_read_and_the_project_of_clients_are_not_named() -> None:
+def test_used_variables_and_the_project_of_clients_are_not_named() -> None:
     known = {"PUBSUB_PROJECT1": "p,t", "PUBSUB_PROJECT_ID": "p", "AZURITE_ACCOUNTS": "a:b"}
     assert read_environment(known).notes == []
     assert len(read_environment({"PUBSUB_PROJECT_ID": "p", "PUBSUB_TOPIC": "a", "PUBSUB_PROJECT": "p"}).notes) == 0

@@ -1,4 +1,4 @@
-"""Any document is a topology or is refused with its place: never an accident."""
+"""Generated documents are applied, or refused with a place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.seeding.reading import MESSAGE_KEYS, PARTS, SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS
+from penstock.seeding.document_reader import MESSAGE_KEYS, PARTS, SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS
 from penstock.seeding.topology import SeedError
 from tests.unit.seeding.harness import Harness
 
@@ -46,7 +46,7 @@ DOCUMENTS = st.dictionaries(st.sampled_from([*PARTS, "project"]), st.one_of(st.l
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(DOCUMENTS, min_size=1, max_size=3), st.booleans())
-def test_every_document_is_taken_or_refused(documents: list[dict[str, Any]], update: bool) -> None:
+def test_every_document_is_accepted_or_refused(documents: list[dict[str, Any]], update: bool) -> None:
     async def scenario() -> None:
         harness = Harness()
         await harness.queue.start()

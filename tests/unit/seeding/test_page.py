@@ -1,18 +1,18 @@
-"""docs/seeding.md: its example is a seed, and its tables have every key there is."""
+"""docs/seeding.md: its example is a valid seed, and its tables have every key."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from penstock.seeding.document_reader import MESSAGE_KEYS, PARTS, SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS
 from penstock.seeding.files import read_text
-from penstock.seeding.reading import MESSAGE_KEYS, PARTS, SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS
 from tests.unit.seeding.harness import Harness, run
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "seeding.md").read_text()
 
 
-def test_the_example_of_the_page_makes_what_it_says() -> None:
+def test_the_example_of_the_page_is_a_valid_seed() -> None:
     (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
     async def scenario(harness: Harness) -> None:

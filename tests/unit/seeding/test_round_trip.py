@@ -1,4 +1,4 @@
-"""From a broker to a document, to a file, and back: the same topology, whatever it was."""
+"""Generated topologies, exported to a document and a file, and applied again."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ def subscription_options(draw: st.DrawFn) -> SubscriptionOptions:
     is_pulled = not extras.get(EXTRAS)
     return SubscriptionOptions(
         lease_seconds=draw(st.floats(1, 600)),
-        strict_receipts=draw(st.booleans()),
         exactly_once=draw(st.booleans()) and is_pulled,
         ordering=draw(st.booleans()),
         ordering_window=draw(st.integers(1, 2000)),
@@ -145,13 +144,13 @@ async def described(harness: Harness) -> dict[str, Any]:
 
 @given(st.dictionaries(TEXTS, ANYTHING, max_size=4), st.lists(st.dictionaries(TEXTS, ANYTHING, max_size=4), max_size=3))
 @example({"two words": [{"a": {"b": {}}}]}, [])
-def test_what_is_written_as_toml_is_read_as_it_was(table: dict[str, Any], items: list[dict[str, Any]]) -> None:
+def test_written_toml_is_read_back_unchanged(table: dict[str, Any], items: list[dict[str, Any]]) -> None:
     document = {**table, "items": items}
     assert tomllib.loads(to_toml(document)) == document
 
 
 @given(st.integers(0, 2), st.integers(0, 2))
-def test_one_project_is_shown_alone(ours: int, theirs: int) -> None:
+def test_one_project_is_exported_alone(ours: int, theirs: int) -> None:
     async def scenario() -> None:
         harness = Harness()
         await harness.queue.start()

@@ -1,4 +1,4 @@
-"""What a run shows."""
+"""The display of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shown(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
     return Console(file=out, force_terminal=terminal, width=120), out
 
 
-def test_numbers_in_words() -> None:
+def test_numbers_are_formatted() -> None:
     assert numbers_of(HALF) == "1,500 rows, 500 to go, 500/s, 3 batches"
     assert numbers_of(HALF._replace(to_go=None)) == "1,500 rows, 500/s, 3 batches"
     assert numbers_of(HALF._replace(rows_in=1, to_go=None, batches=1)) == "1 row, 0/s, 1 batch"
@@ -58,6 +58,6 @@ def test_the_table_at_the_end() -> None:
 
 def test_a_summary() -> None:
     console, out = shown()
-    console.print(summary_table(Summary("who failed", ["subscription", "reason"], [("s", None)])))
-    assert "who failed" in out.getvalue()
+    console.print(summary_table(Summary("failed deliveries", ["subscription", "reason"], [("s", None)])))
+    assert "failed deliveries" in out.getvalue()
     assert "None" not in out.getvalue()

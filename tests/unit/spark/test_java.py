@@ -1,4 +1,4 @@
-"""Which Java is taken, with stand-ins for programs that answer as Javas do."""
+"""The choice of a Java, with scripts in place of real ones."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
     assert java.find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")}).version == 25
 
 
-def test_too_old_is_told_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_bundled", lambda: None)
     old = fake_java(tmp_path / "old", 'openjdk version "11.0.22" 2024-01-16')
-    with pytest.raises(FailedPreconditionError, match=r"needs Java 17 or newer and the one of PATH \(.*\) is Java 11"):
+    with pytest.raises(
+        FailedPreconditionError, match=r"needs Java 17 or newer, but the Java of PATH \(.*\) is version 11"
+    ):
         java.find_java({"PATH": str(old / "bin")})
 
 
@@ -52,7 +54,7 @@ def test_no_java_at_all_says_what_to_install(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(FailedPreconditionError) as caught:
         java.find_java({"PATH": str(tmp_path)})
     assert "there is no Java on this machine" in caught.value.message
-    assert "pip install 'penstock[spark]'" in caught.value.message
+    assert "pip install 'penstock-broker[spark]'" in caught.value.message
     assert "\n" not in caught.value.message
 
 
@@ -81,5 +83,5 @@ def test_the_shim_passes_every_other_argument_on(tmp_path: Path, monkeypatch: py
     shim = java._shim(echo)
     assert shim is not None
     given = [str(shim), "-cp", "a b", "--add-modules=jdk.incubator.vector", "Main", ""]
-    said = subprocess.run(given, capture_output=True, text=True, check=True).stdout
-    assert said.splitlines() == ["[-cp]", "[a b]", "[Main]", "[]"]
+    text = subprocess.run(given, capture_output=True, text=True, check=True).stdout
+    assert text.splitlines() == ["[-cp]", "[a b]", "[Main]", "[]"]

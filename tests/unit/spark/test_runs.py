@@ -1,4 +1,4 @@
-"""How a failure is told."""
+"""The sentence and stack trace of a failure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from penstock.spark.runs import TOO_BUSY, failure_of
 
 
 def test_a_machine_that_is_too_busy() -> None:
-    said = RuntimeError("[X] Python worker failed to connect back.\n\tat org.apache.spark.Frame")
-    assert failure_of(said).sentence == TOO_BUSY
+    text = RuntimeError("[X] Python worker failed to connect back.\n\tat org.apache.spark.Frame")
+    assert failure_of(text).sentence == TOO_BUSY
 
 
-def test_the_frames_of_java_are_kept_with_their_causes() -> None:
+def test_java_stack_traces_are_kept() -> None:
     outer, inner = RuntimeError("outer"), RuntimeError("penstock: inner")
     outer._cause, outer._stackTrace, inner._stackTrace = inner, "a.B.c(B.java:1)", "d.E.f(E.java:2)"  # type: ignore[attr-defined]
-    told = failure_of(outer)
-    assert told.sentence == "outer"
-    assert "a.B.c(B.java:1)" in told.stack
-    assert "penstock: inner\n\tat d.E.f(E.java:2)" in told.stack
+    output = failure_of(outer)
+    assert output.sentence == "outer"
+    assert "a.B.c(B.java:1)" in output.stack
+    assert "penstock: inner\n\tat d.E.f(E.java:2)" in output.stack

@@ -1,4 +1,4 @@
-"""The one sentence in what Spark says, on texts as Spark 4.3 writes them."""
+"""The sentence taken from errors of Spark 4.3."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ UNWRITABLE = """An error occurred while calling o207.start.
         (CLASSED, "bad luck"),
         (UNWRITABLE, "mkdir of file:/data/out failed (IOException)"),
         ("\n  something else\nand more", "something else"),
-        ("", "it failed without saying why"),
+        ("", "the error has no message"),
     ],
 )
 def test_the_innermost_cause(text: str, sentence: str) -> None:
     assert sentence_of(text) == sentence
 
 
-def test_errors_of_our_own_are_sentences_already() -> None:
+def test_our_errors_are_used_unchanged() -> None:
     assert sentence_of(InvalidArgumentError("there is no file x")) == "there is no file x"
 
 
-def test_an_error_without_words_is_named() -> None:
+def test_an_error_without_a_message_is_named_by_its_class() -> None:
     assert sentence_of(KeyError()) == "KeyError"
 
 
-def test_a_sentence_has_an_end() -> None:
+def test_a_long_sentence_is_cut() -> None:
     assert len(sentence_of("x" * 10_000)) == LONGEST

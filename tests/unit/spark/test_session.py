@@ -1,4 +1,4 @@
-"""Where Spark runs."""
+"""The addresses of Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_places() -> None:
     assert not SparkAddress(remote="sc://h").local
 
 
-def test_a_connect_server_that_is_not_there() -> None:
+def test_an_unreachable_connect_server_is_refused() -> None:
     with (
         warnings.catch_warnings(),
         pytest.raises(
@@ -32,7 +32,7 @@ def test_a_connect_server_that_is_not_there() -> None:
         open_session("x", {}, SparkAddress(remote="sc://127.0.0.1:1"))
 
 
-def test_a_remote_that_is_no_address() -> None:
+def test_an_invalid_remote_address_is_refused() -> None:
     with (
         warnings.catch_warnings(),
         pytest.raises(InvalidArgumentError, match="--remote takes sc://HOST:PORT, not localhost"),

@@ -1,4 +1,4 @@
-"""The client's session: what it says, what it makes of answers, and what a lost connection means."""
+"""The client's session: requests, answers, and lost connections."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_messages_arrive_are_acked_and_given_back_once() -> None:
     assert "q" in repr(first)
 
 
-def test_a_lost_connection_is_asked_again_and_its_messages_are_no_longer_ours() -> None:
+def test_requests_of_a_lost_connection_are_repeated() -> None:
     """T-034, T-041."""
     talk = Talk()
     stream = talk.session.consume("q", 5)
@@ -81,7 +81,7 @@ def test_a_lost_connection_is_asked_again_and_its_messages_are_no_longer_ours() 
     assert message.ack() is False
 
 
-def test_a_cancelled_stream_gives_back_what_nobody_looked_at() -> None:
+def test_a_cancelled_stream_returns_unseen_messages() -> None:
     """T-028, T-043."""
     talk = Talk()
     stream = talk.session.consume("q", 5)
@@ -108,7 +108,7 @@ def test_a_refused_consumption_is_an_error_of_its_stream() -> None:
     assert seen == ["changed"]
 
 
-def test_giving_up_is_told_to_everybody() -> None:
+def test_giving_up_fails_all_waiting_calls() -> None:
     talk = Talk()
     stream = talk.session.consume("q", 5)
     told: list[object] = []
@@ -128,7 +128,7 @@ def test_an_endpoint_that_speaks_something_else_is_unavailable(nonsense: bytes) 
         Talk().session.receive(nonsense)
 
 
-def test_answers_nobody_asked_for_change_nothing() -> None:
+def test_unexpected_answers_change_nothing() -> None:
     talk = Talk()
     talk.confirm(1)
     talk.fail(b"malformed")
@@ -150,6 +150,6 @@ def test_addresses(text: str, address: Address) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:x", "host:65536", "unix:", "host:٣"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_addresses(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="An address is"):
         parse_address(text)

@@ -14,7 +14,7 @@ HOLD = 5.0
 
 
 class Harness:
-    """A budget with a clock of its own, and accounts that note when they had to give up."""
+    """A budget with a clock of the test, and accounts that record when they had to give up."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.now = 100.0
@@ -27,7 +27,7 @@ class Harness:
         return self.accounts[name]
 
 
-def test_what_is_charged_is_released_whole_when_an_account_closes() -> None:
+def test_closing_an_account_releases_everything() -> None:
     harness = Harness(100)
     account = harness.account("a")
     assert account.charge(30)
@@ -48,7 +48,7 @@ def test_more_is_never_released_than_was_charged() -> None:
     assert harness.budget.in_use_bytes == 20
 
 
-def test_a_newcomer_is_refused_when_the_budget_is_spent() -> None:
+def test_a_new_account_is_refused_when_the_budget_is_spent() -> None:
     harness = Harness(100)
     assert harness.account("a").charge(90)
     assert not harness.account("b").charge(20)
@@ -57,7 +57,7 @@ def test_a_newcomer_is_refused_when_the_budget_is_spent() -> None:
     assert harness.given_up == []
 
 
-def test_one_half_way_is_given_room_by_the_one_who_began_last() -> None:
+def test_a_request_in_progress_gets_the_memory_of_the_youngest() -> None:
     harness = Harness(100)
     first, second, third = (harness.account(name) for name in "abc")
     assert first.charge(30)
@@ -70,7 +70,7 @@ def test_one_half_way_is_given_room_by_the_one_who_began_last() -> None:
     assert harness.given_up == ["c"]
 
 
-def test_who_holds_something_for_long_makes_way_first() -> None:
+def test_the_account_that_holds_memory_longest_gives_up_first() -> None:
     harness = Harness(100)
     slow, quick = harness.account("slow"), harness.account("quick")
     assert slow.charge(90)
@@ -80,7 +80,7 @@ def test_who_holds_something_for_long_makes_way_first() -> None:
     assert harness.budget.in_use_bytes == 50
 
 
-def test_what_is_at_work_is_charged_and_not_taken_away() -> None:
+def test_memory_in_use_is_charged_and_not_taken_away() -> None:
     harness = Harness(100)
     working = harness.account("working")
     assert working.charge(90)
@@ -102,7 +102,7 @@ def test_an_account_that_can_give_up_nothing_is_charged_and_not_taken_away() -> 
     assert harness.account("other").charge(20)
 
 
-def test_what_never_fits_costs_nobody_else_anything() -> None:
+def test_a_charge_beyond_the_limit_takes_nothing_from_others() -> None:
     harness = Harness(100)
     large, other = harness.account("large"), harness.account("other")
     assert large.charge(50)
@@ -123,7 +123,7 @@ def test_holding_sets_the_level() -> None:
     assert harness.budget.in_use_bytes == 0
 
 
-def test_without_a_limit_all_is_counted_and_nothing_refused() -> None:
+def test_without_a_limit_everything_is_counted_and_nothing_refused() -> None:
     budget = Budget(0)
     account = budget.account(lambda: None)
     assert account.charge(1 << 50)
@@ -150,12 +150,12 @@ def test_an_account_does_not_keep_its_owner_alive() -> None:
     finally:
         gc.enable()
     harness.now += HOLD + 1
-    assert harness.account("other").charge(60), "what nobody holds any more can be taken away"
+    assert harness.account("other").charge(60), "memory that is no longer in use can be taken away"
     assert harness.budget.in_use_bytes == 60
 
 
 def test_requests_that_together_need_more_than_there_is_all_finish_by_trying_again() -> None:
-    """Ten requests, each of which needs a third of the budget, all half way at the same time: nobody waits for ever."""
+    """Ten incomplete requests that each need a third of the budget: none waits for ever."""
     harness = Harness(90)
     need, step = 30, 5
     waiting = [f"request {number}" for number in range(10)]

@@ -1,4 +1,4 @@
-"""Which names and addresses mean this machine: one table for every door, because doors decide by it who may call."""
+"""The names and addresses of this machine, by which every door decides who may call."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_this_machine(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ELSEWHERE)
-def test_not_surely_this_machine(host: str) -> None:
+def test_names_that_may_be_another_machine(host: str) -> None:
     assert not is_loopback(host)
 
 
@@ -148,7 +148,12 @@ def test_a_name_that_leads_to_loopback_alone_is_guarded() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-server"]
+    "name",
+    [
+        *("forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-server", "x-forwarded"),
+        *("forwarded-for", "x-original-forwarded-for", "true-client-ip", "fastly-client-ip"),
+        "x-envoy-external-address",
+    ],
 )
 def test_a_header_of_a_proxy_marks_a_request_as_forwarded(name: str) -> None:
     assert is_forwarded(["host", name])

@@ -1,4 +1,4 @@
-"""The HTTP/1.1 server as its peers see it: byte for byte over a pretended transport, with a clock that obeys."""
+"""The HTTP/1.1 server, byte by byte over a fake transport, with a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.wire.connection import HttpConnection
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
+from penstock.wire.http1_connection import HttpConnection
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 LAST = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
@@ -20,7 +20,7 @@ HEAD_OF_PUT = b"PUT /p HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n"
 
 
 class Pipe(asyncio.Transport):
-    """A transport that remembers what was done with it."""
+    """A transport that records its calls."""
 
     def __init__(self, peer: str = "192.0.2.1") -> None:
         super().__init__({"peername": (peer, 1234)})
@@ -68,7 +68,7 @@ class Clock:
 
 
 class Peer:
-    """One connection to a server, driven by hand."""
+    """One connection to a server, driven by the test."""
 
     def __init__(self, server: HttpServer, address: str = "192.0.2.1") -> None:
         self.pipe = Pipe(address)
@@ -76,7 +76,7 @@ class Peer:
         self.connection.connection_made(self.pipe)
 
     async def send(self, data: bytes) -> bytes:
-        """What the server answers at once."""
+        """Feed bytes, and return the immediate answer."""
         before = len(self.pipe.sent)
         self.connection.data_received(data)
         await settled()
@@ -220,7 +220,7 @@ def test_an_unexpected_failure_is_a_bare_500_and_one_clean_log_line(caplog: pyte
     assert "hunter2" not in caplog.text
 
 
-def test_an_answer_that_cannot_be_sent_is_a_500() -> None:
+def test_an_invalid_answer_is_a_500() -> None:
     async def answer(request: Request) -> Response:
         return Response(200, [("X-Echo", "a\r\nSet-Cookie: b")])
 
@@ -260,7 +260,7 @@ def test_each_stage_has_an_absolute_deadline(sent: bytes, allowed_seconds: float
     run(scenario)
 
 
-def test_dripping_bytes_does_not_move_the_deadline() -> None:
+def test_single_bytes_do_not_move_the_deadline() -> None:
     async def scenario() -> None:
         server, clock = serving()
         peer = Peer(server)
@@ -349,6 +349,49 @@ def test_connections_over_a_cap_are_turned_away(caplog: pytest.LogCaptureFixture
         assert statuses(await Peer(server).send(GET)) == [200]
         server.connections.sweep()
         assert "turned away 2 connections" in caplog.text
+
+    run(scenario)
+
+
+def test_reserved_paths_are_answered_over_a_cap_once_and_nothing_else_is() -> None:
+    """Probes must not fail because other connections of their address are idle."""
+    limits = HttpLimits(connections_per_address_max=2, reserved_paths=("/health",), reserve=2)
+    health = GET.replace(b"/a", b"/health")
+
+    async def scenario() -> None:
+        server, _ = serving(limits=limits)
+        idle = [Peer(server) for _ in range(2)]
+        for _ in range(5):
+            probe = Peer(server)
+            assert not probe.pipe.closed
+            assert statuses(await probe.send(health + health)) == [200]
+            assert b"Connection: close" in probe.pipe.sent
+            assert probe.pipe.closed
+            probe.connection.connection_lost(None)
+        other = Peer(server)
+        assert statuses(await other.send(GET)) == [503]
+        assert not any(each.pipe.closed for each in idle)
+        assert server.counts["too_many_connections_of_address"] == 6
+
+    run(scenario)
+
+
+def test_a_new_reserved_connection_ends_the_oldest(caplog: pytest.LogCaptureFixture) -> None:
+    """Silent connections cannot use up the reserve, which is never exceeded."""
+    limits = HttpLimits(connections_max=1, reserved_paths=("/health",), reserve=2)
+
+    async def scenario() -> None:
+        server, _ = serving(limits=limits)
+        peers = [Peer(server) for _ in range(6)]
+        assert [peer.pipe.aborted for peer in peers] == [False, True, True, True, False, False]
+        for peer in peers:
+            if peer.pipe.aborted:
+                peer.connection.connection_lost(None)
+        assert len(server.connections) == 3
+        assert statuses(await peers[5].send(GET.replace(b"/a", b"/health"))) == [200]
+        assert statuses(await peers[0].send(GET)) == [200], "the first is within the cap"
+        server.connections.sweep()
+        assert "turned away 3 connections" in caplog.text
 
     run(scenario)
 

@@ -1,4 +1,4 @@
-"""What peers of an HTTP/1.1 server hold in memory, charged to its budget, over real sockets."""
+"""The memory of the peers of an HTTP/1.1 server, charged to its budget, over real sockets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weakref import ref
 
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
-from penstock.wire.reader import RequestReader
+from penstock.wire.http1_reader import RequestReader
 
 SECONDS = 10  # more than anything here takes; only a failing test waits so long
 KIB = 1 << 10
@@ -41,7 +41,7 @@ class Harness:
         return reader, writer
 
     async def begin_body(self, size: int, sent: int) -> Streams:
-        """A request of which only so many bytes have come, and the server has them."""
+        """Send the first bytes of a request, and wait until the server has them."""
         reader, writer = await self.connect()
         before = self.budget.in_use_bytes
         writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % size + bytes(sent))
@@ -99,7 +99,7 @@ def test_a_small_request_in_one_piece_passes_a_spent_budget() -> None:
     asyncio.run(Harness(100 * KIB).play(story))
 
 
-def test_when_the_budget_is_spent_the_newest_request_is_told_503() -> None:
+def test_when_the_budget_is_spent_the_newest_request_gets_503() -> None:
     async def story(harness: Harness) -> None:
         first, first_writer = await harness.begin_body(90 * KIB, 80 * KIB)
         second, second_writer = await harness.connect()
@@ -125,10 +125,10 @@ def test_an_aborted_body_is_released_at_once() -> None:
 
 
 def test_an_aborted_body_leaves_nothing_behind_for_the_garbage_collector() -> None:
-    """Its bytes go with the connection; they do not wait for a collection that may be far away."""
+    """The bytes are freed with the connection, without waiting for a garbage collection."""
 
     class Piece(bytearray):
-        """Bytes that can be watched."""
+        """Bytes with weak references."""
 
     async def story(harness: Harness) -> None:
         _, writer = await harness.begin_body(90 * KIB, 80 * KIB)
@@ -149,8 +149,8 @@ def test_an_aborted_body_leaves_nothing_behind_for_the_garbage_collector() -> No
         gc.enable()
 
 
-def test_honest_peers_half_way_through_bodies_do_not_wait_for_each_other() -> None:
-    """Eight peers, each of which needs a third of the budget, all half way: some are told 503, and all finish."""
+def test_peers_in_the_middle_of_bodies_do_not_wait_for_each_other() -> None:
+    """Eight incomplete requests that each need a third of the budget: some get 503, and all finish."""
 
     async def upload(harness: Harness, start: asyncio.Barrier) -> int:
         attempts = 0
@@ -177,7 +177,7 @@ def test_honest_peers_half_way_through_bodies_do_not_wait_for_each_other() -> No
     asyncio.run(Harness(300 * KIB).play(story))
 
 
-def test_an_answer_nobody_takes_is_charged_until_its_peer_goes() -> None:
+def test_an_unread_answer_is_charged_until_its_peer_disconnects() -> None:
     async def answer(request: Request) -> Response:
         return Response(200, [], bytes(16 << 20))
 
@@ -191,7 +191,7 @@ def test_an_answer_nobody_takes_is_charged_until_its_peer_goes() -> None:
     asyncio.run(Harness(64 << 20, answer).play(story))
 
 
-def test_answers_nobody_takes_end_their_connections_when_the_budget_is_spent() -> None:
+def test_unread_answers_end_their_connections_when_the_budget_is_spent() -> None:
     async def answer(request: Request) -> Response:
         return Response(200, [], bytes(16 << 20))
 

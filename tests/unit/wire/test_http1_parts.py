@@ -31,7 +31,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Story], None]:
 
 
 class Source:
-    """Parts that a test hands out, and how the asking for them ended."""
+    """Parts that a test provides, and the end of their iteration."""
 
     def __init__(self) -> None:
         self.parts: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
@@ -83,7 +83,7 @@ class Harness:
 
 
 async def read_chunks(reader: asyncio.StreamReader) -> list[bytes]:
-    """Until the last one; IncompleteReadError if the connection ends before it."""
+    """Read until the last chunk. Raise IncompleteReadError if the connection ends before it."""
     chunks = []
     while size := int(await reader.readuntil(b"\r\n"), 16):
         chunks.append((await reader.readexactly(size + 2))[:-2])
@@ -133,7 +133,7 @@ def test_an_answer_without_parts_is_an_empty_body(run: Callable[[Story], None]) 
     run(story)
 
 
-def test_the_old_protocol_gets_plain_bytes_until_the_end(run: Callable[[Story], None]) -> None:
+def test_http_1_0_gets_plain_bytes_until_the_end(run: Callable[[Story], None]) -> None:
     async def story() -> None:
         harness = Harness()
         async with harness.connect() as (reader, writer):
@@ -186,7 +186,7 @@ def test_a_failure_after_it_leaves_the_answer_visibly_unfinished(run: Callable[[
     run(story)
 
 
-def test_it_ends_when_the_peer_goes(run: Callable[[Story], None]) -> None:
+def test_an_answer_in_parts_ends_when_the_peer_disconnects(run: Callable[[Story], None]) -> None:
     async def story() -> None:
         harness = Harness()
         async with harness.connect() as (reader, writer):
@@ -199,7 +199,7 @@ def test_it_ends_when_the_peer_goes(run: Callable[[Story], None]) -> None:
     run(story)
 
 
-def test_it_ends_when_the_server_stops_and_looks_unfinished(run: Callable[[Story], None]) -> None:
+def test_an_answer_in_parts_ends_unfinished_when_the_server_stops(run: Callable[[Story], None]) -> None:
     async def story() -> None:
         harness = Harness()
         async with harness.connect() as (reader, writer):
@@ -236,7 +236,7 @@ def test_a_peer_that_does_not_read_is_not_sent_more_and_is_charged(run: Callable
     run(story)
 
 
-def test_a_peer_that_never_reads_is_let_go_after_its_time(run: Callable[[Story], None]) -> None:
+def test_a_peer_that_never_reads_is_disconnected_in_time(run: Callable[[Story], None]) -> None:
     async def story() -> None:
         harness = Harness(HttpLimits(write_seconds=0.1, sweep_seconds=0.05))
         harness.source.give(*[b"x" * 65536] * 1000)

@@ -1,4 +1,4 @@
-"""The HTTP/1.1 server over real sockets: starting, stopping, and what a kernel adds."""
+"""The HTTP/1.1 server over real sockets: start, stop, and the effects of the kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Story], None]:
-    """Both event loops a server may run on: they differ in how connections end."""
+    """Run on both event loops, which end connections differently."""
     factory = pytest.importorskip("uvloop").new_event_loop if request.param == "uvloop" else None
 
     def play(story: Story) -> None:
@@ -143,7 +143,7 @@ def test_stopping_does_not_wait_longer_than_the_grace(run: Callable[[Story], Non
     run(story)
 
 
-def test_after_the_stop_nobody_is_accepted(run: Callable[[Story], None]) -> None:
+def test_no_connection_is_accepted_after_the_stop(run: Callable[[Story], None]) -> None:
     async def story() -> None:
         async with harness() as server:
             await server.server.stop(grace_seconds=0)
@@ -169,7 +169,7 @@ def test_a_large_answer_reaches_a_peer_that_reads_late(run: Callable[[Story], No
 
 
 def test_an_idle_client_over_tls_does_not_hold_up_the_stop(run: Callable[[Story], None]) -> None:
-    """The end of TLS is a message and its answer; a client that sleeps over a kept connection does not answer."""
+    """TLS ends with a message and its answer, and an inactive client does not answer."""
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
@@ -184,7 +184,7 @@ def test_an_idle_client_over_tls_does_not_hold_up_the_stop(run: Callable[[Story]
     async def story() -> None:
         server = HttpServer(hello, log=logging.getLogger("test.http1"), limits=HttpLimits(linger_seconds=0.1))
         _, port = await server.start("127.0.0.1", 0, ours)
-        client = await asyncio.to_thread(ask, port)  # a blocking socket: nobody reads from it by himself
+        client = await asyncio.to_thread(ask, port)  # a blocking socket, which does not read by itself
         try:
             async with asyncio.timeout(SECONDS):
                 await server.stop(grace_seconds=2 * SECONDS)

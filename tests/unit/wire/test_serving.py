@@ -1,4 +1,4 @@
-"""The connections of a door, without sockets: caps, deadlines, and how they end."""
+"""The connections of a door, without sockets: limits, deadlines and the stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.wire.serving import STOPPING, Connections
 
 
 class Fake:
-    """A connection that notes what it is told, and goes when it should unless it is stubborn."""
+    """A connection that records its calls, and ends when asked unless it is stubborn."""
 
     def __init__(self, connections: Connections, peer: str = "192.0.2.1", *, stubborn: bool = False) -> None:
         self.peer = peer
@@ -68,7 +68,7 @@ def test_caps_hold_in_all_and_for_each_address(caplog: pytest.LogCaptureFixture)
     assert Fake(connections, "a").refused == ""
 
 
-def test_a_sweep_looks_at_every_connection_and_calls_who_wants_to_know() -> None:
+def test_a_sweep_checks_every_connection_and_calls_its_listeners() -> None:
     connections, _, clock = made()
     one, two, called = Fake(connections), Fake(connections), []
     connections.on_sweep.append(lambda: called.append(connections.now))

@@ -1,4 +1,4 @@
-"""TLS contexts and bearer tokens, the same for every door."""
+"""TLS contexts and bearer tokens of all doors."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from penstock.wire.trust import BearerTokens, server_context
         (b"", False),
     ],
 )
-def test_a_token_is_shown_as_bearer(authorization: bytes, admitted: bool) -> None:
+def test_a_token_needs_the_bearer_scheme(authorization: bytes, admitted: bool) -> None:
     assert BearerTokens(["good", "other", "\u00fc"]).admit(authorization) is admitted
 
 
-def test_without_tokens_there_is_nothing_to_show() -> None:
+def test_without_tokens_no_token_is_valid() -> None:
     assert not BearerTokens([])
     assert not BearerTokens([]).admit(b"Bearer ")
 
@@ -41,7 +41,7 @@ def test_without_a_certificate_there_is_no_tls() -> None:
     assert server_context("text", None, None) is None
 
 
-def test_files_that_cannot_be_used_are_said_by_their_settings(tmp_path: Path) -> None:
+def test_errors_about_files_name_their_settings(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^azure_tls_cert and azure_tls_key cannot be used: "):
         server_context("azure", str(tmp_path / "absent.pem"), None)
     junk = tmp_path / "junk.pem"

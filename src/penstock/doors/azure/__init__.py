@@ -1,6 +1,6 @@
-"""The Azure door: Queue Storage clients, unchanged, over the broker.
+"""The Azure door: a server for unmodified Azure Queue Storage clients.
 
-The law of this package: the standard paths answer as the real service does; where the real service, Azurite and the
-specification differ, `dialect.py` says which one is followed. Nothing here is remembered between two requests that
-another node could not rebuild from the broker.
+The standard paths answer as the real service does. Where the real service, Azurite and the specification differ,
+`dialect.py` says which one is followed. The door remembers nothing between two requests that another node could not
+rebuild from the broker.
 """

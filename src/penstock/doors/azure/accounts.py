@@ -1,6 +1,7 @@
-"""Accounts, the project where each has its queues, and their keys, which never leave this module as text.
+"""Accounts, their projects, and their keys, which never leave this module as text.
 
-Without configured accounts there is one, the development account, for callers on this machine only: its key is public.
+Without configured accounts there is only the development account. Its key is public, so it is for callers on this
+machine only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _BLOCK = 64  # bytes of a SHA-256 block
 
 
 class Key:
-    """HMAC-SHA256 with one key; the part that depends on the key alone is computed once."""
+    """HMAC-SHA256 with one key. The part that depends on the key alone is computed once."""
 
     __slots__ = ("_inner", "_outer")
 
@@ -44,13 +45,13 @@ class Account:
 
     def __init__(self, name: str, keys: Iterable[Key], *, development: bool = False, public: bool = False) -> None:
         self.name = name
-        self.project = name  # where its queues live
+        self.project = name  # of its queues
         self.keys = tuple(keys)
-        self.development = development  # not configured: for this machine only
+        self.development = development  # the account was not configured: for this machine only
         self.public = public  # its first key is the development key
 
-    def signed(self, text: str, signature: bytes) -> bool:
-        """Whether one of the keys made this signature."""
+    def verify(self, text: str, signature: bytes) -> bool:
+        """Return whether one of the keys made this signature."""
         return any(hmac.compare_digest(key.sign(text), signature) for key in self.keys)
 
 
@@ -58,7 +59,7 @@ class Accounts:
     def __init__(self, accounts: Iterable[Account], *, configured: bool) -> None:
         self._accounts = {account.name: account for account in accounts}
         self.configured = configured
-        self.any_name = False  # whoever is asked for is there, with the development key and a project of that name
+        self.any_name = False  # every account exists, with the development key and a project of its name
 
     def __iter__(self) -> Iterator[Account]:
         return iter(self._accounts.values())
@@ -66,23 +67,23 @@ class Accounts:
     def get(self, name: str) -> Account | None:
         account = self._accounts.get(name)
         if account is None and self.any_name and _is_name(name) and self.in_project(name) is None:
-            return _account_of_a_test(name)
+            return _any_account(name)
         return account
 
     def __contains__(self, name: object) -> bool:
-        """Whether it was configured."""
+        """Return whether an account of this name was configured."""
         return name in self._accounts
 
     def project_of(self, name: str) -> str:
         return self._accounts[name].project if name in self._accounts else name
 
     def in_project(self, project: str) -> Account | None:
-        """The account whose queues live in a project."""
+        """Return the configured account whose queues are in a project."""
         return next((account for account in self if account.project == project), None)
 
     @property
     def guarded(self) -> bool:
-        """Whether no account has the public key, but for the development account, which only this machine reaches."""
+        """Whether callers from other machines need a secret key."""
         return all(account.development or not account.public for account in self)
 
     @property
@@ -91,29 +92,30 @@ class Accounts:
 
 
 def read_accounts(text: str | None) -> Accounts:
-    """The accounts of `name:key1[:key2];other:key`, or the development account if there is no text."""
+    """Read `name:key1[:key2];other:key`. Return the development account if there is no text."""
     if not text:
         return Accounts([_development_account(DEVELOPMENT_ACCOUNT)], configured=False)
     parts = [part.strip() for part in text.split(";")]
-    accounts = [_account(place, part) for place, part in enumerate(filter(None, parts), 1)]
+    accounts = [_read_account(index, part) for index, part in enumerate(filter(None, parts), 1)]
     if not accounts or len({account.name for account in accounts}) != len(accounts):
         raise InvalidArgumentError("azure_accounts: expected name:key1[:key2];..., with every name once")
     return Accounts(accounts, configured=True)
 
 
 def place_accounts(accounts: Accounts, default_project: str, projects: Sequence[str]) -> Accounts:
-    """The accounts with the project of each: as `projects` says (ACCOUNT=PROJECT), else the one of its own name.
+    """Set the project of each account: by `projects` (ACCOUNT=PROJECT), else the project of the account's own name.
 
-    The development account is nobody's name for anything, so it is in the default project. No two share a project:
-    the key of one would open the queues of the other.
+    The development account is in the default project. Two accounts cannot share a project, because the key of one
+    account would open the queues of the other.
     """
-    given = dict(each.split("=", 1) for each in projects)
-    if unknown := [name for name in given if accounts.get(name) is None]:
+    chosen = dict(pair.split("=", 1) for pair in projects)
+    if unknown := [name for name in chosen if accounts.get(name) is None]:
         raise InvalidArgumentError(f"azure_projects: there is no account {unknown[0]}")
-    chosen, taken = {DEVELOPMENT_ACCOUNT: default_project} | given, dict[str, str]()
+    chosen = {DEVELOPMENT_ACCOUNT: default_project} | chosen
+    owners: dict[str, str] = {}  # account by project
     for account in accounts:
         account.project = chosen.get(account.name, account.name)
-        other = taken.setdefault(account.project, account.name)
+        other = owners.setdefault(account.project, account.name)
         if other != account.name:
             raise InvalidArgumentError(
                 f"azure_projects: the accounts {other} and {account.name} would share the project {account.project}"
@@ -125,24 +127,23 @@ def _development_account(name: str) -> Account:
     return Account(name, [Key(binascii.a2b_base64(DEVELOPMENT_KEY))], development=True, public=True)
 
 
-_account_of_a_test = lru_cache(maxsize=1000)(_development_account)
+_any_account = lru_cache(maxsize=1000)(_development_account)
 
 
 def _is_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and name != RESERVED and not name.endswith("-secondary")
 
 
-def _account(place: int, text: str) -> Account:
+def _read_account(index: int, text: str) -> Account:
     name, *keys = text.split(":")
-    if not _is_name(name):
-        # What stands where the name should be may be a key.
-        raise InvalidArgumentError(f"azure_accounts: account {place} needs another name: lower-case letters and digits")
+    if not _is_name(name):  # the message does not quote the name, which may be a key in the wrong place
+        raise InvalidArgumentError(f"azure_accounts: account {index} needs another name: lower-case letters and digits")
     if not 1 <= len(keys) <= 2:
-        raise InvalidArgumentError(f"azure_accounts: account {place} needs one or two keys")
+        raise InvalidArgumentError(f"azure_accounts: account {index} needs one or two keys")
     try:
         secrets = [binascii.a2b_base64(key, strict_mode=True) for key in keys]
     except (binascii.Error, ValueError):
         secrets = []
     if not secrets or not all(secrets):
-        raise InvalidArgumentError(f"azure_accounts: a key of account {place} is not Base64")
+        raise InvalidArgumentError(f"azure_accounts: a key of account {index} is not Base64")
     return Account(name, map(Key, secrets), public=keys[0] == DEVELOPMENT_KEY)

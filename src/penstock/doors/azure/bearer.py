@@ -1,11 +1,11 @@
-"""Bearer tokens, checked as Azurite's basic mode checks them: what the token says of itself, not who signed it."""
+"""Bearer tokens, checked as in Azurite's basic mode: times, issuer and audience, but not the signature."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,27 +25,47 @@ _APPLICATION = "e406a681-f3d4-42a8-90b6-c2b029497af1"
 _ZERO = "00000000-0000-0000-0000-000000000000"
 
 
-def check_token(token: str, account: str, now: int) -> Mapping[str, Any]:
-    """The claims of a token that is in its time and meant for this account; AzureError with a challenge if not."""
+class Wording(NamedTuple):
+    """Error messages in which the service and Azurite differ, and which tests of users may quote."""
+
+    issuer: str
+    audience: str
+    key_only: str  # for an operation that a token does not allow. Empty: the usual message of AuthorizationFailure
+
+
+WORDINGS = {
+    "azure": Wording(
+        "Issuer validation failed. Issuer did not match.", "Audience validation failed. Audience did not match.", ""
+    ),
+    "azurite": Wording(
+        "Invalid token issuer.",
+        "Invalid token audience.",
+        "Server failed to authenticate the request. This operation needs a shared key, not a token.",
+    ),
+}
+
+
+def check_token(token: str, account: str, now: int, wording: Wording) -> Mapping[str, Any]:
+    """Return the claims of a token. AzureError with a challenge if it is not valid now and for this account."""
     claims = _claims(token)
     times = [_time(claims, name) for name in ("nbf", "iat", "exp")]
     if claims is None or None in times:
-        raise refused("The token is not a JWT with nbf, iat and exp.")
-    not_before, issued, expires = (int(each or 0) * SECOND for each in times)
+        raise invalid_token("The token is not a JWT with nbf, iat and exp.")
+    not_before, issued, expires = (int(time or 0) * SECOND for time in times)
     if now >= expires:
-        raise refused("Lifetime validation failed. The token is expired.")
+        raise invalid_token("Lifetime validation failed. The token is expired.")
     if now < not_before or now < issued:
-        raise refused("Lifetime validation failed. The token is not yet valid.")
+        raise invalid_token("Lifetime validation failed. The token is not yet valid.")
     if not str(claims.get("iss", "")).startswith(ISSUERS):
-        raise refused("Issuer validation failed. Issuer did not match.")
-    named = claims.get("aud", "")
-    audiences = {str(each).rstrip("/") for each in (named if isinstance(named, list) else [named])}
+        raise invalid_token(wording.issuer)
+    claim = claims.get("aud", "")
+    audiences = {str(audience).rstrip("/") for audience in (claim if isinstance(claim, list) else [claim])}
     if audiences.isdisjoint({*RESOURCES, _APPLICATION, *(f"https://{account}.queue.{cloud}" for cloud in CLOUDS)}):
-        raise refused("Audience validation failed. Audience did not match.")
+        raise invalid_token(wording.audience)
     return claims
 
 
-def refused(detail: str) -> AzureError:
+def invalid_token(detail: str) -> AzureError:
     challenge = f"Bearer authorization_uri=https://login.microsoftonline.com/{_ZERO}/oauth2/authorize"
     headers = (("WWW-Authenticate", f"{challenge} resource_id={RESOURCE}"),)
     return AzureError("InvalidAuthenticationInfo", ("AuthenticationErrorDetail", detail), headers=headers)

@@ -1,4 +1,4 @@
-"""One request as this door sees it (whose account, which queue, which message, which parameters), and its reply."""
+"""A call: the account, queue, message and parameters of one request. And its reply."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from penstock.doors.azure.accounts import Accounts
 from penstock.doors.azure.errors import AzureError, Pairs, invalid_value
-from penstock.wire.message import Request
+from penstock.wire.http1_message import Request
 
 if TYPE_CHECKING:
     from penstock.doors.azure.dialect import Dialect
@@ -38,15 +38,15 @@ class Call:
         self.request_id = request_id
         self.account = ""
         self.secondary = False
-        self.queue = ""  # "": the service itself
-        self.messages = False  # the messages of the queue
-        self.message_id = ""  # one of them
+        self.queue = ""  # empty: the call is for the service itself
+        self.messages = False  # the call is for the messages of the queue
+        self.message_id = ""  # not empty: the call is for one message
         self.version = ""
         self.parameters: dict[str, str] = {}
         self.repeated: list[str] = []  # names of parameters given more than once
 
     def integer(self, name: str, default: int) -> int:
-        """A parameter that is a whole number."""
+        """Return a parameter that is a whole number."""
         text = self.parameters.get(name)
         if text is None:
             return default
@@ -57,18 +57,18 @@ class Call:
 
 
 class Reply(NamedTuple):
-    """What an operation answers, before the headers that every answer has."""
+    """The answer of an operation, without the headers that every answer has."""
 
     status: int
-    body: bytes = b""  # XML, if there is one
+    body: bytes = b""  # XML, or empty
     headers: Pairs = ()
 
 
 def read_parameters(call: Call) -> None:
-    """The query, decoded. A bare plus stays a plus: that is how signatures arrive, and no parameter has spaces."""
+    """Decode the query. A plus stays a plus, because signatures have them and no parameter has spaces."""
     parameters = call.parameters
     for part in call.request.query.split("&"):
-        name, value = _decoded(part) if "%" in part else part.partition("=")[::2]
+        name, value = _decode(part) if "%" in part else part.partition("=")[::2]
         if not name:
             continue
         name = name.lower()
@@ -77,16 +77,17 @@ def read_parameters(call: Call) -> None:
         parameters[name] = value
 
 
-@lru_cache(maxsize=1024)  # a signature comes back with every request of its client
-def _decoded(part: str) -> tuple[str, str]:
+@lru_cache(maxsize=1024)  # a client sends the same signature with every request
+def _decode(part: str) -> tuple[str, str]:
     name, _, value = part.partition("=")
     return unquote(name), unquote(value, errors="surrogateescape")
 
 
 def read_address(call: Call, accounts: Accounts, *, prefix: int = 0) -> None:
-    """Path style (/account/queue/...) unless the first label of the host is an account we know.
+    """Read account, queue and message from the path (/account/queue/...).
 
-    `prefix`: parts of the path before the account, as in the dialect's /queue/account/..., which asks for no account.
+    The first label of the host is the account if an account of that name was configured. `prefix` is the number of
+    parts of the path before the account: 1 in the dialect's /queue/account/..., where the host has no account.
     """
     path = call.request.path
     parts = (unquote(path) if "%" in path else path).split("/")[1 + prefix :]

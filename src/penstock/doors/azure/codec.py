@@ -1,6 +1,6 @@
-"""Messages as XML, both ways, without I/O.
+"""The codec of messages and lists of queues: XML to text and back, without I/O.
 
-What another door published and XML cannot hold is shown in Base64.
+Messages that XML cannot hold, published through another protocol, are encoded in Base64.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from penstock.broker.model import Message
 from penstock.doors.azure.dates import expiry, rfc1123
-from penstock.doors.azure.markup import DECLARATION, MarkupError, decode, elements, escape, printable, read
 from penstock.doors.azure.names import message_uuid, pop_receipt
+from penstock.doors.azure.xml import DECLARATION, XmlError, decode, elements, escape, printable, read
 from penstock.engine.port import Delivery
 
-# No reference, no CDATA, no control character but tab and line ends: the text is what stands there.
+# A put without references, CDATA and control characters other than tab and line ends: its text needs no decoding.
 _USUAL = re.compile(
     rb"(?:<\?xml version=(?:'1\.0' encoding='[Uu][Tt][Ff]-8'|\"1\.0\" encoding=\"[Uu][Tt][Ff]-8\")\?>)?[ \t\r\n]*"
     rb"<QueueMessage>[ \t\r\n]*<MessageText>([\t\n\r\x20-%'-;=?-\x7e]*)</MessageText>[ \t\r\n]*"
@@ -25,7 +25,7 @@ _EMPTY_LIST = f"{DECLARATION}<QueueMessagesList />".encode()
 
 
 def read_message_text(body: bytes) -> str | None:
-    """The text of <QueueMessage><MessageText>; None of <QueueMessage/>. MarkupError if the body is anything else."""
+    """Return the text of <QueueMessage><MessageText>, None for <QueueMessage/>. XmlError for any other body."""
     usual = _USUAL.fullmatch(body)
     if usual is not None:
         return usual[1].decode("ascii")
@@ -33,10 +33,10 @@ def read_message_text(body: bytes) -> str | None:
 
 
 def text_of(data: bytes) -> str:
-    """The text of a message, ready to stand in a document."""
+    """Return the text of a message, escaped for XML."""
     try:
         return escape(decode(data))
-    except MarkupError:
+    except XmlError:
         return base64.b64encode(data).decode()
 
 
@@ -91,14 +91,14 @@ def queue_list(
     max_results: int | None,
     next_marker: str,
 ) -> bytes:
-    """EnumerationResults: each queue with its metadata, if that was asked for."""
-    given = (("Prefix", prefix), ("Marker", marker), ("MaxResults", str(max_results or "")))
-    asked = elements((name, printable(value)) for name, value in given if value)
+    """Write EnumerationResults: each queue with its metadata, which is None if the client did not ask for it."""
+    parameters = (("Prefix", prefix), ("Marker", marker), ("MaxResults", str(max_results or "")))
+    head = elements((name, printable(value)) for name, value in parameters if value)
     service = escape(printable(endpoint)).replace('"', "&quot;")
     items = "".join(f"<Queue><Name>{name}</Name>{_metadata(metadata)}</Queue>" for name, metadata in queues)
     ending = f"<NextMarker>{escape(next_marker)}</NextMarker>" if next_marker else "<NextMarker />"
     return (
-        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{service}">{asked}'
+        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{service}">{head}'
         f"<Queues>{items}</Queues>{ending}</EnumerationResults>"
     ).encode("utf-8", "replace")
 

@@ -1,9 +1,9 @@
-"""Instants on this wire: RFC 1123 for messages and headers, ISO 8601 for policies, signatures and errors."""
+"""Date formats: RFC 1123 for messages and headers, ISO 8601 for policies, signatures and errors."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 
@@ -13,6 +13,19 @@ NEVER = "Fri, 31 Dec 9999 23:59:59 GMT"
 _NEVER_SECONDS = 253402300799
 
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.\d{1,7})?)?(?:Z|[+-]00:00))?", re.ASCII)
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+@lru_cache(maxsize=64)  # a client has one version
+def is_version(text: str) -> bool:
+    """Return whether a text can be a version of the service, which is any date."""
+    if _VERSION.fullmatch(text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=4096)
@@ -21,12 +34,12 @@ def _rfc1123(seconds: int) -> str:
 
 
 def rfc1123(instant: int) -> str:
-    """`Sun, 15 Nov 2026 06:18:39 GMT` of nanoseconds since 1970."""
+    """Format nanoseconds since 1970 as `Sun, 15 Nov 2026 06:18:39 GMT`."""
     return _rfc1123(instant // SECOND)
 
 
 def expiry(instant: int) -> str:
-    """The same, where 0 is never."""
+    """Format an expiry time like `rfc1123`. 0 means never."""
     return _rfc1123(instant // SECOND) if instant else NEVER
 
 
@@ -36,7 +49,7 @@ def iso(instant: int) -> str:
 
 @lru_cache(maxsize=1024)
 def parse_iso(text: str) -> int | None:
-    """Nanoseconds since 1970 of an ISO 8601 date or instant in UTC, or None."""
+    """Return nanoseconds since 1970 of an ISO 8601 date or time in UTC, or None if the text is not one."""
     match = _ISO.fullmatch(text)
     if match is None:
         return None

@@ -1,9 +1,9 @@
-"""Where the real service, Azurite and the specification (seed 003) differ: the answers, as data.
+"""Dialects: records of the choices in which the real service, Azurite and the specification (seed 003) differ.
 
-    /{account}/{queue}/...          STANDARD: what the official clients expect
-    /queue/{account}/{queue}/...    SEED_003: what the specification promises
+    /{account}/{queue}/...          standard(): as the official clients expect
+    /queue/{account}/{queue}/...    SEED_003: as the specification says
 
-A dialect is a record of choices, and no operation asks which one it is in.
+Operations use these choices and never test which dialect a call has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HYPHENED = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
 def base64_by_default(text: str) -> str:
-    """Text that is not Base64 already is encoded. `Test` is Base64 too and stays: the ambiguity is the seed's."""
+    """Encode text that is not Base64 already. `Test` is Base64 and stays: the specification is ambiguous."""
     if not text:
         raise AzureError("InvalidMessageContent")
     try:
@@ -56,16 +56,16 @@ def seed_unknown_parameter(name: str, value: str) -> AzureError:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """By default what the standard paths do."""
+    """The choices of one dialect. The defaults are those of the standard paths."""
 
-    receipt_mismatch: str  # the code for a receipt that is well formed but no longer, or never was, good
-    receipt_form_first: bool = True  # one that is not well formed is refused before queue and message are looked for
-    any_life: bool = True  # a message may live for more than a week, or for ever
-    hidden_for_life: bool = False  # a message may be hidden for as long as it lives by default, and lives on
-    get_visibility_min: int = 1  # the shortest visibility timeout of a get
-    existing_queue_is_conflict: bool = False  # even if its metadata is the same
-    marker_is_last_name: bool = False  # NextMarker is the last name returned; otherwise the next one, with its account
-    encode_text: Callable[[str], str] = str  # what becomes of the text of a message on its way in
+    receipt_mismatch: str  # the error code for a well-formed receipt that is not valid for the message
+    receipt_form_first: bool = True  # the form of a receipt is checked before the queue and the message
+    any_life: bool = True  # a message may live for more than a week, or without end
+    hidden_for_life: bool = False  # a message may be hidden for its whole default life. It then lives a week longer
+    get_visibility_min: int = 1  # the shortest visibility timeout of a get, in seconds
+    existing_queue_is_conflict: bool = False  # creating an existing queue is an error, even with the same metadata
+    marker_is_last_name: bool = False  # NextMarker is the last returned name. Otherwise the next one, with its account
+    encode_text: Callable[[str], str] = str  # applied to the text of a message that is put
     check_queue_name: Callable[[str], None] = check_standard_name
     is_metadata_name: Callable[[str], bool] = is_metadata_name
     unknown_parameter: Callable[[str, str], AzureError] = standard_unknown_parameter

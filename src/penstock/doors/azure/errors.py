@@ -1,4 +1,4 @@
-"""How errors look on this door: one table of the vendor's codes, and one from the broker's error tree to them."""
+"""The vendor's error codes with their messages, and the table from our error tree to these codes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import ceil
 from typing import TypeAlias
 
 from penstock import errors
-from penstock.doors.azure.markup import DECLARATION, elements, printable
+from penstock.doors.azure.xml import DECLARATION, elements, printable
 
 Pairs: TypeAlias = Sequence[tuple[str, str]]
 
@@ -86,7 +86,7 @@ BROKER_ERRORS: dict[type[errors.PenstockError], str] = {
     errors.UnavailableError: "ServerBusy",
 }
 
-# What the HTTP server refuses before this door sees a request.
+# Refusals of the HTTP server, before there is a request.
 STATUSES: dict[int, str] = {
     400: "InvalidInput",
     408: "InvalidInput",
@@ -102,7 +102,7 @@ STATUSES: dict[int, str] = {
 
 
 class AzureError(Exception):
-    """A refusal in the vendor's words. `extras` are further elements of the body, `headers` of the answer."""
+    """A refusal in the vendor's words. `extras` are further elements of the body. `headers` go into the answer."""
 
     def __init__(
         self, code: str, *extras: tuple[str, str], message: str = "", status: int = 0, headers: Pairs = ()
@@ -116,7 +116,7 @@ class AzureError(Exception):
 
 
 def from_broker(error: errors.PenstockError) -> AzureError:
-    """The refusal for an error of the broker; a class of its own kind counts as the nearest one in the table."""
+    """Return the refusal for an error of the broker. A class that is not in the table counts as its nearest base."""
     code = next((BROKER_ERRORS[kind] for kind in type(error).__mro__ if kind in BROKER_ERRORS), "InternalError")
     wait = error.retry_after_seconds
     return AzureError(error.protocol_code or code, headers=() if wait is None else (("Retry-After", str(ceil(wait))),))
@@ -129,7 +129,7 @@ def error_body(error: AzureError, request_id: str, time: str) -> bytes:
     return f"{DECLARATION}<Error>{inner}</Error>".encode("utf-8", "replace")
 
 
-# The refusals that more than one place raises, with the extras the vendor gives them.
+# Refusals that several modules raise, with the extras that the vendor adds.
 
 
 def invalid_value(name: str, value: str, reason: str) -> AzureError:
@@ -155,8 +155,9 @@ def too_large(limit: int) -> AzureError:
     return AzureError("RequestBodyTooLarge", ("MaxLimit", str(limit)))
 
 
-def invalid_xml(reason: str) -> AzureError:
-    return AzureError("InvalidXmlDocument", ("Reason", reason))
+def invalid_xml(reason: str, line: int = 1, position: int = 1) -> AzureError:
+    place = ("LineNumber", str(line)), ("LinePosition", str(position))
+    return AzureError("InvalidXmlDocument", *place, ("Reason", reason))
 
 
 def invalid_node(name: str, value: str, reason: str) -> AzureError:

@@ -12,31 +12,41 @@ from penstock.doors.azure.codec import get_answer, peek_answer, put_answer, read
 from penstock.doors.azure.dates import rfc1123
 from penstock.doors.azure.errors import AzureError, Pairs, invalid_value, invalid_xml, out_of_range, too_large
 from penstock.doors.azure.names import parse_message_uuid, parse_pop_receipt, pop_receipt
-from penstock.doors.azure.queues import POISON, Place, Queues
+from penstock.doors.azure.queues import POISON, QueueRef, Queues
 from penstock.doors.consumers import Consumer, Consumers
 from penstock.engine.port import Queue
-from penstock.errors import LostReplyError, UnavailableError
+from penstock.errors import FailedPreconditionError, LostReplyError, UnavailableError
+from penstock.services.moves.move import DONE, Move
+from penstock.services.moves.registry import Moves
+from penstock.services.moves.scan import Choice
 
 WEEK_SECONDS = 7 * 86400
 GET_MAX = 32
 GET_SECONDS = 30
-LIFE_SECONDS_MAX = 100 * 366 * 86400  # beyond a century it makes no difference, and instants fit
-BATCH = 1000
+LIFE_SECONDS_MAX = 100 * 366 * 86400  # a century, so that every time fits into our range
 
 _BODY_IN_ANSWER_SINCE = "2016-05-31"  # older clients expect a put to be answered without a body
-_LONG_LIFE_SINCE = "2017-07-29"  # older clients know no life beyond a week
+_LONG_LIFE_SINCE = "2017-07-29"  # in older versions a message lives for a week at most
 _CUT = (("Warning", f'299 - "messagettl was cut to {LIFE_SECONDS_MAX} seconds"'),)
 
 
 class Messages:
     def __init__(
-        self, queue: Queue, queues: Queues, consumers: Consumers, *, message_bytes_max: int, poll_seconds: float = 0
+        self,
+        queue: Queue,
+        queues: Queues,
+        moves: Moves,
+        consumers: Consumers,
+        *,
+        message_bytes_max: int,
+        poll_seconds: float = 0,
     ) -> None:
         self._queue = queue
+        self._moves = moves
         self._consumers = consumers
         self._queues = queues
         self._message_bytes_max = message_bytes_max
-        self._poll_seconds = poll_seconds  # how long an empty get waits for a message; 0: not at all
+        self._poll_seconds = poll_seconds  # how long an empty get waits for a message. 0: not at all
 
     # ------------------------------------------------------------------ put
 
@@ -46,13 +56,13 @@ class Messages:
         data = self._data(call)
         if data is None:
             raise invalid_xml("MessageText is missing")
-        place = await self._queues.find(call.account, call.queue)
-        appended = await self._queue.publish(place.topic, [Draft(data, delay_seconds=delay, ttl_seconds=life)])
+        ref = await self._queues.find(call.account, call.queue)
+        appended = await self._queue.publish(ref.topic, [Draft(data, delay_seconds=delay, ttl_seconds=life)])
         if call.version < _BODY_IN_ANSWER_SINCE:
             return Reply(201, headers=warning)
         body = put_answer(
             appended.first_id + appended.first,
-            await self._queue.publisher_receipt(place.number, appended.first),
+            await self._queue.publisher_receipt(ref.number, appended.first),
             at=appended.at,
             visible_at=appended.at + delay * SECOND,
             expires_at=appended.at + life * SECOND if life else 0,
@@ -60,7 +70,7 @@ class Messages:
         return Reply(201, body, warning)
 
     def _data(self, call: Call) -> bytes | None:
-        """What the body gives as the text of a message; None if it gives none."""
+        """Return the text of the message in the body, encoded. None if the body has no text."""
         request = call.request
         if "content-md5" in request.index:
             _check_digest(request.body, request.index["content-md5"])
@@ -76,29 +86,29 @@ class Messages:
 
     async def get(self, call: Call) -> Reply:
         most, seconds = _count(call), _visibility(call, GET_SECONDS, call.dialect.get_visibility_min)
-        place = await self._queues.find(call.account, call.queue)
+        ref = await self._queues.find(call.account, call.queue)
         wait, deliveries = self._poll_seconds, []
         peer = call.request.peer
         try:
-            with self._consumers.present(place.subscription, Consumer("pull", peer, peer, window=most)):
+            with self._consumers.present(ref.subscription, Consumer("pull", peer, peer, window=most)):
                 deliveries = await self._queue.pull(
-                    place.subscription, most, lease_seconds=seconds, wait_seconds=wait, holder=peer
+                    ref.subscription, most, lease_seconds=seconds, wait_seconds=wait, holder=peer
                 )
         except LostReplyError:
             raise
-        except UnavailableError:  # the server stops: who waits for a message gets none
+        except UnavailableError:  # the server stops: a get that waits is answered without messages
             if not wait:
                 raise
-        return Reply(200, get_answer(deliveries, self._queue.clock_of(place.topic).now() + seconds * SECOND))
+        return Reply(200, get_answer(deliveries, self._queue.clock_of(ref.topic).now() + seconds * SECOND))
 
     async def peek(self, call: Call) -> Reply:
         most = _count(call)
         if "visibilitytimeout" in call.parameters:
-            given = call.parameters["visibilitytimeout"]
-            raise invalid_value("visibilitytimeout", given, "Not a valid parameter in conjunction with peek")
-        place = await self._queues.find(call.account, call.queue)
-        peeked = await self._queue.peek(place.subscription, most)
-        return Reply(200, peek_answer(place.first_id, peeked.messages))
+            text = call.parameters["visibilitytimeout"]
+            raise invalid_value("visibilitytimeout", text, "Not a valid parameter in conjunction with peek")
+        ref = await self._queues.find(call.account, call.queue)
+        peeked = await self._queue.peek(ref.subscription, most)
+        return Reply(200, peek_answer(ref.first_id, peeked.messages))
 
     async def clear(self, call: Call) -> Reply:
         await self._queue.purge((await self._queues.find(call.account, call.queue)).subscription)
@@ -111,63 +121,76 @@ class Messages:
             raise AzureError("MissingRequiredQueryParameter", ("QueryParameterName", "visibilitytimeout"))
         seconds = _visibility(call, 0, 0)
         data = self._data(call) if call.request.body else None
-        place, offset, held = await self._held(call)
-        renewed = await self._queue.renew(held, seconds, data)
+        ref, offset, receipt = await self._find_message(call)
+        renewed = await self._queue.renew(receipt, seconds, data, strict=False)
         if not renewed.receipt:
-            raise await self._mismatch(call, place, offset)
+            raise await self._mismatch(call, ref, offset)
         visible_at = ("x-ms-time-next-visible", rfc1123(renewed.due))
         return Reply(204, headers=(("x-ms-popreceipt", pop_receipt(renewed.receipt)), visible_at))
 
     async def delete(self, call: Call) -> Reply:
-        place, offset, held = await self._held(call)
-        settled = await self._queue.ack([held])
+        ref, offset, receipt = await self._find_message(call)
+        settled = await self._queue.ack([receipt], strict=False)
         if settled.stale or settled.malformed:
-            raise await self._mismatch(call, place, offset)
+            raise await self._mismatch(call, ref, offset)
         return Reply(204)
 
-    async def _held(self, call: Call) -> tuple[Place, int, str]:
-        """The queue, the offset and the broker's receipt of a call that names a message."""
+    async def _find_message(self, call: Call) -> tuple[QueueRef, int, str]:
+        """Return the queue, the offset and the broker's receipt of the message that a call names."""
         text = call.parameters.get("popreceipt", "")
-        held = parse_pop_receipt(text)
-        if held is None and call.dialect.receipt_form_first:
+        receipt = parse_pop_receipt(text)
+        if receipt is None and call.dialect.receipt_form_first:
             raise invalid_value("popreceipt", text, "Invalid pop receipt format")
-        place = await self._queues.find(call.account, call.queue)
-        named = parse_message_uuid(call.message_id)
-        offset = -1 if named is None else named - place.first_id
+        ref = await self._queues.find(call.account, call.queue)
+        number = parse_message_uuid(call.message_id)
+        offset = -1 if number is None else number - ref.first_id
         if not 0 <= offset <= MAX_OFFSET:
             raise AzureError("MessageNotFound")
-        parts = parse_receipt(held) if held is not None else None
-        if held is None or parts is None or parts[:2] != (place.number, offset):
-            raise await self._mismatch(call, place, offset)
-        return place, offset, held
+        parts = parse_receipt(receipt) if receipt is not None else None
+        if receipt is None or parts is None or parts[:2] != (ref.number, offset):
+            raise await self._mismatch(call, ref, offset)
+        return ref, offset, receipt
 
-    async def _mismatch(self, call: Call, place: Place, offset: int) -> AzureError:
-        there = await self._queue.is_unacked(place.subscription, offset)
-        return AzureError(call.dialect.receipt_mismatch if there else "MessageNotFound")
+    async def _mismatch(self, call: Call, ref: QueueRef, offset: int) -> AzureError:
+        exists = await self._queue.is_unacked(ref.subscription, offset)
+        return AzureError(call.dialect.receipt_mismatch if exists else "MessageNotFound")
 
     # ------------------------------------------------------------------ redrive
 
     async def redrive(self, call: Call) -> Reply:
-        """Move what is in a poison queue back to its queue. A crash in between can leave a message in both."""
+        """Move the messages of a poison queue back to its queue, and answer when the move has ended.
+
+        The attributes that dead-lettering added to a message are removed. After a crash the same request finishes the
+        move.
+        """
         if not call.queue.endswith(POISON):
             raise AzureError("InvalidInput", message="Only a poison queue can be redriven.")
         poison = await self._queues.find(call.account, call.queue)
         home = await self._queues.find(call.account, call.queue.removesuffix(POISON))
-        moved, left = 0, (await self._queue.backlog(poison.subscription)).messages
-        while left > 0:
-            deliveries = await self._queue.pull(poison.subscription, min(left, BATCH), lease_seconds=GET_SECONDS)
-            if not deliveries:
-                break
-            drafts = [Draft(each.message.data, ttl_seconds=WEEK_SECONDS) for each in deliveries]
-            await self._queue.publish(home.topic, drafts)
-            await self._queue.ack([each.receipt for each in deliveries])
-            moved, left = moved + len(deliveries), left - len(deliveries)
-        return Reply(204, headers=(("x-ms-redriven-messages-count", str(moved)),))
+        move = await self._start_or_join(poison, Choice(home.topic, restored=True))
+        await move.wait()
+        if move.state != DONE:
+            raise AzureError("ServerBusy", message=f"The redrive ended early: {move.reason}.")
+        left = sum(move.left.values())
+        counts = ("x-ms-redriven-messages-count", str(move.moved)), ("x-ms-left-messages-count", str(left))
+        return Reply(204, headers=counts)
+
+    async def _start_or_join(self, poison: QueueRef, choice: Choice) -> Move:
+        """Start the move, or join the same move that an earlier request started and that is still running."""
+        running = self._moves.running_from(poison.subscription)
+        if running is not None and running.choice == choice:
+            return running
+        if running is not None:
+            raise AzureError("ServerBusy", message=f"Move {running.id} from this queue is running.")
+        try:
+            return await self._moves.start(poison.subscription, choice, None)
+        except FailedPreconditionError as error:
+            raise AzureError("InvalidInput", message=error.message) from None
 
 
-def _check_digest(body: bytes, said: str) -> None:
+def _check_digest(body: bytes, header: str) -> None:
     try:
-        digest = binascii.a2b_base64(said, strict_mode=True)
+        digest = binascii.a2b_base64(header, strict_mode=True)
     except (binascii.Error, ValueError):
         digest = b""
     if len(digest) != hashlib.md5(usedforsecurity=False).digest_size:
@@ -194,7 +217,10 @@ def _visibility(call: Call, default: int, minimum: int) -> int:
 
 
 def _life(call: Call, delay: int) -> tuple[int, Pairs]:
-    """Seconds a message lives, and what to say of them. 0: for ever, which the wire writes as -1."""
+    """Return the time to live of a message in seconds, and a warning header if it was cut.
+
+    0 means without end, for which the parameter is -1.
+    """
     seconds = call.integer("messagettl", WEEK_SECONDS)
     text = call.parameters.get("messagettl", "")
     if not 1 <= seconds <= WEEK_SECONDS:
@@ -207,6 +233,6 @@ def _life(call: Call, delay: int) -> tuple[int, Pairs]:
     if seconds <= delay:
         if not text and call.dialect.hidden_for_life:
             return delay + WEEK_SECONDS, ()
-        given = call.parameters["visibilitytimeout"]
-        raise invalid_value("visibilitytimeout", given, "messagettl must be greater than visibilitytimeout")
+        delay_text = call.parameters["visibilitytimeout"]
+        raise invalid_value("visibilitytimeout", delay_text, "messagettl must be greater than visibilitytimeout")
     return (seconds, ()) if seconds <= LIFE_SECONDS_MAX else (LIFE_SECONDS_MAX, _CUT)

@@ -1,4 +1,4 @@
-"""Every operation of the service: how a request asks for it, and what a shared access signature needs to allow it."""
+"""Every operation of the service: the requests for it, and the permissions that a shared access signature needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.doors.azure.errors import AzureError, invalid_value
 
 
 class Operation(Enum):
-    """With what lets a signature do it: one of these permissions, on one of these resource types."""
+    """An operation, with the permissions of a signature: one of them is needed, on one of the resource types."""
 
     LIST_QUEUES = (1, "l", "s")
     GET_SERVICE_PROPERTIES = (2, "r", "s")
@@ -32,14 +32,14 @@ class Operation(Enum):
     DELETE_MESSAGE = (19, "p", "o", "p")
 
     def __init__(self, number: int, account: str = "", types: str = "", service: str = "") -> None:
-        self.account = account  # permissions of an account SAS; "": never
-        self.types = types  # its resource types: service, container (a queue), object (a message)
-        self.service = service  # permissions of a service or user delegation SAS; "": never
+        self.account = account  # permissions of an account SAS. Empty: no account SAS allows the operation
+        self.types = types  # resource types of an account SAS: service, container (a queue), object (a message)
+        self.service = service  # permissions of a service or user delegation SAS. Empty: none allows the operation
 
 
 SERVICE, QUEUE, MESSAGES, MESSAGE = "service", "queue", "messages", "message"
 
-# (method, where, restype, comp) -> operation
+# (method, resource, restype, comp) -> operation
 ROUTES: dict[tuple[str, str, str, str], Operation] = {
     ("GET", SERVICE, "", "list"): Operation.LIST_QUEUES,
     ("GET", SERVICE, "service", "properties"): Operation.GET_SERVICE_PROPERTIES,
@@ -62,8 +62,7 @@ ROUTES: dict[tuple[str, str, str, str], Operation] = {
     ("DELETE", MESSAGE, "", ""): Operation.DELETE_MESSAGE,
 }
 
-
-# What the secondary endpoint, which only reads, can do.
+# The operations of the secondary endpoint, which is read-only.
 READS = {
     Operation.LIST_QUEUES,
     Operation.GET_SERVICE_PROPERTIES,
@@ -75,30 +74,28 @@ READS = {
 
 
 def operation_of(call: Call) -> Operation:
-    """What a request asks for. AzureError if the service has no such operation."""
+    """Return the operation of a request. AzureError if the service has no such operation."""
     parameters, method = call.parameters, call.request.method
-    where = (MESSAGE if call.message_id else MESSAGES) if call.messages else QUEUE if call.queue else SERVICE
+    resource = (MESSAGE if call.message_id else MESSAGES) if call.messages else QUEUE if call.queue else SERVICE
     if method == "OPTIONS":
         return Operation.PREFLIGHT
     comp, restype = parameters.get("comp", ""), parameters.get("restype", "")
-    operation = ROUTES.get((method, where, restype.lower(), comp.lower()))
+    operation = ROUTES.get((method, resource, restype.lower(), comp.lower()))
     if operation is None:
-        raise _unknown(call, where, comp, restype)
+        raise _unknown_operation(call, resource, comp, restype)
     if operation is Operation.GET_MESSAGES and "peekonly" in parameters:
         peek_only = parameters["peekonly"]
-        found = {"true": Operation.PEEK_MESSAGES, "false": Operation.GET_MESSAGES}.get(peek_only.lower())
-        if found is None:
+        if peek_only.lower() not in ("true", "false"):
             raise invalid_value("peekonly", peek_only, "Not a boolean")
-        return found
+        return Operation.PEEK_MESSAGES if peek_only.lower() == "true" else operation
     return operation
 
 
-def _unknown(call: Call, where: str, comp: str, restype: str) -> AzureError:
-    known = {(place, kind, part) for _, place, kind, part in ROUTES}
-    if (where, restype.lower(), comp.lower()) in known:
+def _unknown_operation(call: Call, resource: str, comp: str, restype: str) -> AzureError:
+    if (resource, restype.lower(), comp.lower()) in {route[1:] for route in ROUTES}:
         return AzureError("UnsupportedHttpVerb")
     if comp:
         return call.dialect.unknown_parameter("comp", comp)
     if restype:
         return invalid_value("restype", restype, "Not a known resource type")
-    return AzureError("InvalidUri") if where == SERVICE else AzureError("UnsupportedHttpVerb")
+    return AzureError("InvalidUri") if resource == SERVICE else AzureError("UnsupportedHttpVerb")

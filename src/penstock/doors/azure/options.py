@@ -12,34 +12,46 @@ MESSAGE_BYTES_MAX = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureOptions:
-    port: Port = setting(10001, "Azure Queue Storage.")
-    blob_port: Port = setting(None, "Answers every request with 501, for clients that wait for Azurite's blob port.")
-    table_port: Port = setting(None, "The same for its table port.")
+    port: Port = setting(10001, "Port of the Azure Queue API.")
+    blob_port: Port = setting(
+        None, "Port that answers every request with 501, for clients that wait for Azurite's blob port."
+    )
+    table_port: Port = setting(
+        None, "Port that answers every request with 501, for clients that wait for Azurite's table port."
+    )
     accounts: Accounts = setting(
         None,
-        "name:key1[:key2];other:key, keys in Base64. Without: the development account, for callers on this machine.",
+        "Storage accounts, as name:key1[:key2];other:key with keys in Base64. Default: the development account, for "
+        "clients on this machine.",
         secret=True,
     )
     projects: Projects = setting(
         (),
-        "Where the queues of an account live. Without: those of the development account in default_project, "
-        "those of another in the project of its name.",
+        "Project of an account. Default: default_project for the development account, and the project with the "
+        "account's name for other accounts.",
     )
     any_account: Switch = setting(
-        False, "Every account is there, with the development key and a project of its name, on this machine: for tests."
+        False,
+        "Accept any account with the development key, each in the project of its name, on this machine. For tests.",
     )
-    tls_cert: File = setting(None, "Certificate, PEM; with it the door speaks TLS only.")
-    tls_key: File = setting(None, "Its private key, PEM.")
+    tls_cert: File = setting(None, "TLS certificate, a PEM file. With it, only TLS connections are accepted.")
+    tls_key: File = setting(None, "Private key of the certificate, a PEM file.")
     oauth: Annotated[str, one_of("off", "basic", "open")] = setting(
         "off",
-        "basic: accept bearer tokens over TLS from this machine, checked for time, issuer and audience, not for their "
-        "signature. open: accept them from everywhere, so every caller can forge one.",
+        "basic accepts OAuth tokens over TLS from this machine and checks their time, issuer and audience, but not "
+        "their signature. open accepts them from everywhere, and every client can forge one.",
     )
-    dialect: Switch = setting(True, "The paths of the specification, /queue/{account}/..., on this machine.")
+    dialect: Switch = setting(True, "Serve the paths /queue/{account}/... as well, on this machine.")
     receipt_errors: Annotated[str, one_of("azurite", "azure")] = setting(
-        "azurite", "An old pop receipt is 400 PopReceiptMismatch; azure: 404 MessageNotFound."
+        "azurite",
+        "Error for an old pop receipt: azurite means 400 PopReceiptMismatch, azure means 404 MessageNotFound.",
     )
-    poison_after: Count = setting(0, "Deliveries before a message moves to the -poison queue; 0: never.")
-    poll_seconds: Seconds = setting(0, "How long an empty Get waits for a message; 0: not at all.")
-    message_bytes_max: Bytes = setting(MESSAGE_BYTES_MAX, "More is for clients that do not check the size.")
-    keep_alive_seconds: Seconds = setting(60, "How long an idle connection is kept.")
+    wording: Annotated[str, one_of("azure", "azurite")] = setting(
+        "azure", "Error messages for OAuth tokens: those of Azure or of Azurite."
+    )
+    poison_after: Count = setting(0, "Deliveries before a message is moved to the queue NAME-poison. 0 means never.")
+    poll_seconds: Seconds = setting(
+        0, "Time that Get Messages waits for a message in an empty queue. 0 means not at all."
+    )
+    message_bytes_max: Bytes = setting(MESSAGE_BYTES_MAX, "Maximum size of a message. Azure's limit is 65536.")
+    keep_alive_seconds: Seconds = setting(60, "Close connections that are idle for this time.")

@@ -1,4 +1,4 @@
-"""Stored access policies: the ACL of a queue, as XML on the wire and as records within."""
+"""Stored access policies, which are the ACL of a queue: XML to records and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.doors.azure.dates import parse_iso
 from penstock.doors.azure.errors import invalid_xml
-from penstock.doors.azure.markup import DECLARATION, Element, elements
+from penstock.doors.azure.xml import DECLARATION, Element, elements
 
 POLICIES_MAX = 5
 ID_MAX = 64
@@ -20,18 +20,18 @@ class Policy(msgspec.Struct, frozen=True):
     start: str = ""
     expiry: str = ""
     permission: str = ""
-    bare: bool = False  # an identifier without a policy
+    bare: bool = False  # the identifier has no policy
 
 
 def read_policies(root: Element) -> list[Policy]:
-    policies = [_policy(each) for each in root.items("SignedIdentifier")]
+    policies = [_read_policy(identifier) for identifier in root.items("SignedIdentifier")]
     if fault := fault_of(policies):
         raise invalid_xml(fault)
     return policies
 
 
 def fault_of(policies: Sequence[Policy]) -> str:
-    """What is wrong with the policies of a queue; empty if nothing is."""
+    """Return what is wrong with the policies of a queue. Empty if they are valid."""
     for policy in policies:
         if not 1 <= len(policy.id) <= ID_MAX:
             return f"An identifier has 1 to {ID_MAX} characters"
@@ -41,17 +41,17 @@ def fault_of(policies: Sequence[Policy]) -> str:
             return "Permissions are r, a, u and p"
     if len(policies) > POLICIES_MAX:
         return f"At most {POLICIES_MAX} signed identifiers"
-    return "An identifier is there twice" if len({policy.id for policy in policies}) != len(policies) else ""
+    return "An identifier is given twice" if len({policy.id for policy in policies}) != len(policies) else ""
 
 
 def write_policies(policies: Sequence[Policy]) -> bytes:
-    inner = "".join(_element(policy) for policy in policies)
+    inner = "".join(_write_policy(policy) for policy in policies)
     whole = f"<SignedIdentifiers>{inner}</SignedIdentifiers>" if inner else "<SignedIdentifiers />"
     return f"{DECLARATION}{whole}".encode()
 
 
 def encode_policies(policies: Sequence[Policy]) -> str:
-    """As the broker keeps them."""
+    """Encode policies as the broker stores them."""
     return msgspec.json.encode(policies).decode()
 
 
@@ -59,16 +59,16 @@ def decode_policies(text: str) -> list[Policy]:
     return msgspec.json.decode(text, type=list[Policy]) if text else []
 
 
-def _policy(element: Element) -> Policy:
+def _read_policy(element: Element) -> Policy:
     fields = element.fields("Id", "AccessPolicy")
     name = fields["Id"].value() if "Id" in fields else ""
     if "AccessPolicy" not in fields:
         return Policy(name, bare=True)
-    given = fields["AccessPolicy"].values("Start", "Expiry", "Permission")
-    return Policy(name, given.get("Start", ""), given.get("Expiry", ""), given.get("Permission", ""))
+    values = fields["AccessPolicy"].values("Start", "Expiry", "Permission")
+    return Policy(name, values.get("Start", ""), values.get("Expiry", ""), values.get("Permission", ""))
 
 
-def _element(policy: Policy) -> str:
+def _write_policy(policy: Policy) -> str:
     fields = (("Start", policy.start), ("Expiry", policy.expiry), ("Permission", policy.permission))
     access = "" if policy.bare else f"<AccessPolicy>{elements(field for field in fields if field[1])}</AccessPolicy>"
     return f"<SignedIdentifier>{elements([('Id', policy.id)])}{access}</SignedIdentifier>"

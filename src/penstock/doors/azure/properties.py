@@ -1,6 +1,6 @@
-"""The properties of the service of an account: logging, metrics, CORS. As XML on the wire, as a record within.
+"""The service properties of an account (logging, metrics, CORS): XML to a record and back.
 
-Logging and metrics are kept and shown, as clients expect, and nothing is done with them.
+Logging and metrics are stored and shown, as clients expect, and have no effect.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Mapping
 import msgspec
 
 from penstock.doors.azure.errors import invalid_node, invalid_xml
-from penstock.doors.azure.markup import DECLARATION, Element, elements
+from penstock.doors.azure.xml import DECLARATION, Element, elements
 
-DOCUMENTS = "azure-service-properties"  # the kind of document they are kept in, by account
+DOCUMENTS = "azure-service-properties"  # the kind of the documents that hold the properties, by account
 CORS_RULES_MAX = 5
 RETENTION_DAYS_MAX = 365
-WORDS_MAX, PREFIXES_MAX, WORD_MAX = 64, 2, 256  # origins or headers of a CORS rule, prefixes of headers, characters
-METHODS = frozenset({"DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"})  # a CORS rule can allow
+WORDS_MAX = 64  # origins, or names of headers, of a CORS rule
+WORD_MAX = 256  # characters of an origin, or of the name of a header
+PREFIXES_MAX = 2  # prefixes of names of headers, such as x-ms-meta-*
+METHODS = frozenset({"DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"})  # of CORS rules
 _VERSION = re.compile(r"\d+\.\d+", re.ASCII)
 
 
@@ -67,103 +69,103 @@ def encode_properties(properties: Properties) -> bytes:
 # ---------------------------------------------------------------------- from the wire
 
 
-def read_properties(root: Element, known: Properties) -> Properties:
-    """The properties a request leaves behind."""
-    given = root.fields("Logging", "HourMetrics", "MinuteMetrics", "Cors")
-    rules = given["Cors"].items("CorsRule") if "Cors" in given else []
+def read_properties(root: Element, current: Properties) -> Properties:
+    """Return the current properties with the changes that a request asks for."""
+    fields = root.fields("Logging", "HourMetrics", "MinuteMetrics", "Cors")
+    rules = fields["Cors"].items("CorsRule") if "Cors" in fields else []
     if len(rules) > CORS_RULES_MAX:
         raise invalid_xml(f"At most {CORS_RULES_MAX} CORS rules")
     return Properties(
-        _read_logging(given["Logging"]) if "Logging" in given else known.logging,
-        _read_metrics(given["HourMetrics"]) if "HourMetrics" in given else known.hour_metrics,
-        _read_metrics(given["MinuteMetrics"]) if "MinuteMetrics" in given else known.minute_metrics,
-        tuple(map(_read_rule, rules)) if "Cors" in given else known.cors,
+        _read_logging(fields["Logging"]) if "Logging" in fields else current.logging,
+        _read_metrics(fields["HourMetrics"]) if "HourMetrics" in fields else current.hour_metrics,
+        _read_metrics(fields["MinuteMetrics"]) if "MinuteMetrics" in fields else current.minute_metrics,
+        tuple(map(_read_rule, rules)) if "Cors" in fields else current.cors,
     )
 
 
 def _read_logging(element: Element) -> Logging:
-    given = element.fields("Version", "Delete", "Read", "Write", "RetentionPolicy")
-    delete, read, write = (_flag(given, name) for name in ("Delete", "Read", "Write"))
-    return Logging(_version(given), delete, read, write, _read_retention(given))
+    fields = element.fields("Version", "Delete", "Read", "Write", "RetentionPolicy")
+    delete, read, write = (_flag(fields, name) for name in ("Delete", "Read", "Write"))
+    return Logging(_version(fields), delete, read, write, _read_retention(fields))
 
 
 def _read_metrics(element: Element) -> Metrics:
-    given = element.fields("Version", "Enabled", "IncludeAPIs", "RetentionPolicy")
-    enabled, include = _flag(given, "Enabled"), _flag(given, "IncludeAPIs") if "IncludeAPIs" in given else None
+    fields = element.fields("Version", "Enabled", "IncludeAPIs", "RetentionPolicy")
+    enabled, include = _flag(fields, "Enabled"), _flag(fields, "IncludeAPIs") if "IncludeAPIs" in fields else None
     if enabled and include is None:
         raise invalid_xml("IncludeAPIs is missing")
-    return Metrics(_version(given), enabled, include, _read_retention(given))
+    return Metrics(_version(fields), enabled, include, _read_retention(fields))
 
 
-def _read_retention(parent: Mapping[str, Element]) -> Retention:
-    if "RetentionPolicy" not in parent:
+def _read_retention(fields: Mapping[str, Element]) -> Retention:
+    if "RetentionPolicy" not in fields:
         return Retention()
-    given = parent["RetentionPolicy"].fields("Enabled", "Days")
-    enabled = _flag(given, "Enabled")
-    if not enabled and "Days" not in given:
+    policy = fields["RetentionPolicy"].fields("Enabled", "Days")
+    enabled = _flag(policy, "Enabled")
+    if not enabled and "Days" not in policy:
         return Retention()
-    days = _number(given, "Days")
+    days = _number(policy, "Days")
     if not 1 <= days <= RETENTION_DAYS_MAX:
         raise invalid_node("Days", str(days), f"Retention is 1 to {RETENTION_DAYS_MAX} days")
     return Retention(enabled, days)
 
 
 def _read_rule(element: Element) -> CorsRule:
-    given = element.fields("AllowedOrigins", "AllowedMethods", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds")
-    origins, methods = _words(given, "AllowedOrigins"), _words(given, "AllowedMethods")
+    fields = element.fields("AllowedOrigins", "AllowedMethods", "AllowedHeaders", "ExposedHeaders", "MaxAgeInSeconds")
+    origins, methods = _words(fields, "AllowedOrigins"), _words(fields, "AllowedMethods")
     if not origins or not methods:
         raise invalid_xml("A CORS rule needs origins and methods")
     if len(origins) > WORDS_MAX:
-        raise invalid_node("AllowedOrigins", _text(given, "AllowedOrigins"), f"At most {WORDS_MAX} origins")
+        raise invalid_node("AllowedOrigins", _text(fields, "AllowedOrigins"), f"At most {WORDS_MAX} origins")
     if not METHODS.issuperset(method.upper() for method in methods):
         known = f"Methods are {', '.join(sorted(METHODS))}"
-        raise invalid_node("AllowedMethods", _text(given, "AllowedMethods"), known)
-    age = _number(given, "MaxAgeInSeconds") if _text(given, "MaxAgeInSeconds") else 0
-    allowed, exposed = _header_names(given, "AllowedHeaders"), _header_names(given, "ExposedHeaders")
+        raise invalid_node("AllowedMethods", _text(fields, "AllowedMethods"), known)
+    age = _number(fields, "MaxAgeInSeconds") if _text(fields, "MaxAgeInSeconds") else 0
+    allowed, exposed = _header_names(fields, "AllowedHeaders"), _header_names(fields, "ExposedHeaders")
     return CorsRule(origins, tuple(method.upper() for method in methods), allowed, exposed, age)
 
 
-def _text(given: Mapping[str, Element], name: str) -> str:
-    return given[name].value().strip() if name in given else ""
+def _text(fields: Mapping[str, Element], name: str) -> str:
+    return fields[name].value().strip() if name in fields else ""
 
 
-def _version(given: Mapping[str, Element]) -> str:
-    version = _text(given, "Version") or "1.0"
+def _version(fields: Mapping[str, Element]) -> str:
+    version = _text(fields, "Version") or "1.0"
     if not _VERSION.fullmatch(version):
         raise invalid_node("Version", version, "Not a version")
     return version
 
 
-def _flag(given: Mapping[str, Element], name: str) -> bool:
-    text = _text(given, name) or "false"
+def _flag(fields: Mapping[str, Element], name: str) -> bool:
+    text = _text(fields, name) or "false"
     if text.lower() not in ("true", "false"):
         raise invalid_node(name, text, "True or false")
     return text.lower() == "true"
 
 
-def _number(given: Mapping[str, Element], name: str) -> int:
-    if name not in given:
+def _number(fields: Mapping[str, Element], name: str) -> int:
+    if name not in fields:
         raise invalid_xml(f"{name} is missing")
-    text = _text(given, name)
+    text = _text(fields, name)
     if not (text.isascii() and text.isdigit()) or len(text) > 9:
         raise invalid_node(name, text, "Not a whole number")
     return int(text)
 
 
-def _header_names(given: Mapping[str, Element], name: str) -> tuple[str, ...]:
-    words = _words(given, name)
+def _header_names(fields: Mapping[str, Element], name: str) -> tuple[str, ...]:
+    words = _words(fields, name)
     prefixes = sum(word.endswith("*") for word in words)
     if prefixes > PREFIXES_MAX or len(words) - prefixes > WORDS_MAX:
-        raise invalid_node(name, _text(given, name), f"At most {WORDS_MAX} headers and {PREFIXES_MAX} prefixes")
+        raise invalid_node(name, _text(fields, name), f"At most {WORDS_MAX} headers and {PREFIXES_MAX} prefixes")
     return words
 
 
-def _words(given: Mapping[str, Element], name: str) -> tuple[str, ...]:
-    words = [word.strip() for word in _text(given, name).split(",")]
+def _words(fields: Mapping[str, Element], name: str) -> tuple[str, ...]:
+    words = [word.strip() for word in _text(fields, name).split(",")]
     if any(ord(sign) < 32 or ord(sign) > 126 for word in words for sign in word):
-        raise invalid_node(name, _text(given, name), "A character that no header can hold")
+        raise invalid_node(name, _text(fields, name), "A character that no header can hold")
     if any(len(word) > WORD_MAX for word in words):
-        raise invalid_node(name, _text(given, name), f"More than {WORD_MAX} characters")
+        raise invalid_node(name, _text(fields, name), f"More than {WORD_MAX} characters")
     return tuple(word for word in words if word)
 
 

@@ -1,21 +1,20 @@
-"""Shared access signatures: account, service and user delegation ones.
+"""Shared access signatures (SAS): account, service and user delegation signatures.
 
-Parse, then the signature, then the time, then the permission, in this order, so that a caller without a good signature
-learns nothing. The signed strings are exactly those of the URL. Each of start, expiry and permission comes from the
-signature or from the stored policy it names, never from both.
+The form is checked first, then the signature, the time and the permission, so a caller without a valid signature
+learns nothing. The signed strings are exactly those of the URL. Start, expiry and permission each come from the
+signature or from the stored policy that it names, never from both.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 
 from penstock.doors.azure.accounts import Account
 from penstock.doors.azure.call import Call
-from penstock.doors.azure.dates import parse_iso, rfc1123
-from penstock.doors.azure.delegation import delegated_key
+from penstock.doors.azure.dates import is_version, parse_iso, rfc1123
+from penstock.doors.azure.delegation import delegated_accounts
 from penstock.doors.azure.errors import AzureError, not_authentic
 from penstock.doors.azure.operations import Operation
 from penstock.doors.azure.policies import Policy
@@ -28,7 +27,6 @@ PARAMETERS = frozenset({
 })
 # fmt: on
 _ACCOUNT = ("sv", "ss", "srt", "sp", "st", "se", "sip", "spr", "ses", "sig")
-_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _PREFIXED_SINCE = "2015-04-05"  # the resource of a service SAS names its service, and addresses and protocols count
 _SCOPED_SINCE = "2020-12-06"  # an account SAS signs its encryption scope
 _OLDEST = "2012-02-12"
@@ -43,15 +41,15 @@ def check_sas(
     secure: bool,
     policies: Mapping[str, Policy],
 ) -> None:
-    """AzureError unless the signature in the query allows the operation, now, from there."""
-    given = call.parameters
+    """Check that the signature in the query allows the operation, now and for this caller. AzureError if not."""
+    parameters = call.parameters
     _check_form(call)
-    if "ss" in given or "srt" in given:
-        _check_within(_account_window(account, tuple(map(given.get, _ACCOUNT))), now)
+    if "ss" in parameters or "srt" in parameters:
+        _check_time(_account_times(account, tuple(map(parameters.get, _ACCOUNT))), now)
         _check_caller(call, secure)
-        _check_account_permission(given, operation)
+        _check_account_permission(parameters, operation)
         return
-    if "skoid" in given:
+    if "skoid" in parameters:
         permission = _check_delegation(call, account, now)
     else:
         permission = _check_service(call, account, now, policies)
@@ -60,26 +58,27 @@ def check_sas(
         raise not_authentic("sp is missing.")
     if not operation.service:
         raise AzureError("AuthorizationFailure")
-    if not _share(permission, operation.service):
+    if not _has_any(permission, operation.service):
         raise AzureError("AuthorizationPermissionMismatch")
 
 
 def _check_service(call: Call, account: Account, now: int, policies: Mapping[str, Policy]) -> str | None:
-    """The permissions of a service SAS, once its signature and time are good."""
-    _check_signature(account.signed(_service_text(call), _signature(call.parameters)))
+    """Check signature and time of a service SAS, and return its permissions."""
+    text = _service_text(call)
+    _check_signature(account.verify(text, _signature(call.parameters)), text)
     start, expiry, permission = _with_policy(call.parameters, policies)
-    _check_within(_window(start, expiry), now)
+    _check_time(_times(start, expiry), now)
     return permission
 
 
 def _check_delegation(call: Call, account: Account, now: int) -> str | None:
-    """The same of a user delegation SAS, whose key has a time of its own."""
-    given = call.parameters
-    keys, text, signature = delegated_key(account, given), _delegation_text(call), _signature(given)
-    _check_signature(any(key.signed(text, signature) for key in keys))
-    _check_within(_window(given.get("st"), given.get("se")), now)
-    _check_within(_window(given.get("skt"), given.get("ske")), now)
-    return given.get("sp")
+    """Check signature and times of a user delegation SAS and of its key, and return its permissions."""
+    parameters = call.parameters
+    accounts, text, signature = delegated_accounts(account, parameters), _delegation_text(call), _signature(parameters)
+    _check_signature(any(delegated.verify(text, signature) for delegated in accounts), text)
+    _check_time(_times(parameters.get("st"), parameters.get("se")), now)
+    _check_time(_times(parameters.get("skt"), parameters.get("ske")), now)
+    return parameters.get("sp")
 
 
 # ---------------------------------------------------------------------- form and signature
@@ -89,34 +88,36 @@ def _check_form(call: Call) -> None:
     if any(name in PARAMETERS for name in call.repeated):
         raise not_authentic("A parameter of the signature is given more than once.")
     version = call.parameters.get("sv", "")
-    if not _VERSION.fullmatch(version) or version < _OLDEST:
+    if not is_version(version) or version < _OLDEST:
         raise not_authentic("sv is missing or not a version.")
     if "srh" in call.parameters or "srq" in call.parameters:
         raise not_authentic("Signed request headers and parameters are not supported.")
 
 
-def _signature(given: Mapping[str, str]) -> bytes:
-    """A plus that some client has turned into a space is a plus again."""
-    return decode_signature(given["sig"].replace(" ", "+"))
+def _signature(parameters: Mapping[str, str]) -> bytes:
+    """Return the decoded signature. Some clients turn a plus into a space."""
+    return decode_signature(parameters["sig"].replace(" ", "+"))
 
 
-def _check_signature(good: bool) -> None:
-    if not good:
-        raise not_authentic("Signature did not match.")
+def _check_signature(is_valid: bool, text: str) -> None:
+    """Refuse an invalid signature, and show the text that should have been signed, as the service does."""
+    if not is_valid:
+        raise not_authentic(f"Signature did not match. String to sign used was {text}")
 
 
-@lru_cache(maxsize=1024)  # a refusal is not remembered, and what is remembered is bound to every field
-def _account_window(account: Account, values: tuple[str | None, ...]) -> tuple[int, int]:
-    """From when until when an account SAS is good; AzureError if no key of the account has signed it."""
-    given = {name: value for name, value in zip(_ACCOUNT, values, strict=True) if value is not None}
-    _check_signature(account.signed(_account_text(account.name, given), _signature(given)))
-    return _window(given.get("st"), given.get("se"))
+@lru_cache(maxsize=1024)  # only valid signatures are remembered, and a change of any field is another signature
+def _account_times(account: Account, values: tuple[str | None, ...]) -> tuple[int, int]:
+    """Return start and expiry of an account SAS. AzureError if no key of the account has signed it."""
+    parameters = {name: value for name, value in zip(_ACCOUNT, values, strict=True) if value is not None}
+    text = _account_text(account.name, parameters)
+    _check_signature(account.verify(text, _signature(parameters)), text)
+    return _times(parameters.get("st"), parameters.get("se"))
 
 
-def _account_text(account: str, given: Mapping[str, str]) -> str:
-    get = given.get
+def _account_text(account: str, parameters: Mapping[str, str]) -> str:
+    get = parameters.get
     lines = [account, *(get(name, "") for name in ("sp", "ss", "srt", "st", "se", "sip", "spr", "sv"))]
-    if given["sv"] >= _SCOPED_SINCE:
+    if parameters["sv"] >= _SCOPED_SINCE:
         lines.append(get("ses", ""))
     return "\n".join(lines) + "\n"
 
@@ -126,36 +127,39 @@ def _service_text(call: Call) -> str:
     common = [get("sp", ""), get("st", ""), get("se", "")]
     if call.parameters["sv"] < _PREFIXED_SINCE:
         return "\n".join([*common, f"/{call.account}/{call.queue}", get("si", ""), get("sv", "")])
-    place = f"/queue/{call.account}/{call.queue}"
-    return "\n".join([*common, place, *(get(name, "") for name in ("si", "sip", "spr", "sv"))])
+    resource = f"/queue/{call.account}/{call.queue}"
+    return "\n".join([*common, resource, *(get(name, "") for name in ("si", "sip", "spr", "sv"))])
 
 
 def _delegation_text(call: Call) -> str:
     get = call.parameters.get
     names = ("skoid", "sktid", "skt", "ske", "sks", "skv", "skdutid", "sduoid", "sip", "spr", "sv")
-    place = f"/queue/{call.account}/{call.queue}"
-    return "\n".join([get("sp", ""), get("st", ""), get("se", ""), place, *(get(name, "") for name in names)])
+    resource = f"/queue/{call.account}/{call.queue}"
+    return "\n".join([get("sp", ""), get("st", ""), get("se", ""), resource, *(get(name, "") for name in names)])
 
 
-# ---------------------------------------------------------------------- time, place, permission
+# ---------------------------------------------------------------------- time, caller, permission
 
 
-def _with_policy(given: Mapping[str, str], policies: Mapping[str, Policy]) -> tuple[str | None, str | None, str | None]:
-    """Start, expiry and permission, each from the one place that says it."""
-    own = (given.get("st"), given.get("se"), given.get("sp"))
-    if "si" not in given:
+def _with_policy(
+    parameters: Mapping[str, str], policies: Mapping[str, Policy]
+) -> tuple[str | None, str | None, str | None]:
+    """Return start, expiry and permission, each from the signature or from the stored policy that it names."""
+    own = (parameters.get("st"), parameters.get("se"), parameters.get("sp"))
+    if "si" not in parameters:
         return own
-    policy = policies.get(given["si"])
+    policy = policies.get(parameters["si"])
     if policy is None:
         raise not_authentic("The stored access policy does not exist.")
     stored = (policy.start or None, policy.expiry or None, policy.permission or None)
-    if any(ours and theirs for ours, theirs in zip(own, stored, strict=True)):
+    pairs = list(zip(own, stored, strict=True))
+    if any(in_signature and in_policy for in_signature, in_policy in pairs):
         raise not_authentic("A field is in the signature and in its stored access policy.")
-    start, expiry, permission = (ours or theirs for ours, theirs in zip(own, stored, strict=True))
+    start, expiry, permission = (in_signature or in_policy for in_signature, in_policy in pairs)
     return start, expiry, permission
 
 
-def _window(start: str | None, expiry: str | None) -> tuple[int, int]:
+def _times(start: str | None, expiry: str | None) -> tuple[int, int]:
     until = parse_iso(expiry or "")
     since = parse_iso(start) if start else 0
     if until is None or since is None:
@@ -163,10 +167,10 @@ def _window(start: str | None, expiry: str | None) -> tuple[int, int]:
     return since, until
 
 
-def _check_within(window: tuple[int, int], now: int) -> None:
-    since, until = window
+def _check_time(times: tuple[int, int], now: int) -> None:
+    since, until = times
     if not since <= now < until:
-        start, expiry, current = (rfc1123(each) if each else "" for each in (since, until, now))
+        start, expiry, current = (rfc1123(time) if time else "" for time in (since, until, now))
         frame = f"Start [{start}] - Expiry [{expiry}] - Current [{current}]"
         raise not_authentic(f"Signature not valid in the specified time frame: {frame}")
 
@@ -178,30 +182,30 @@ def _check_caller(call: Call, secure: bool) -> None:
             raise not_authentic("spr is neither https nor https,http.")
         if protocol == "https" and not secure:
             raise AzureError("AuthorizationProtocolMismatch")
-    if addresses is not None and not _within(call.request.peer, addresses):
+    if addresses is not None and not _is_in_range(call.request.peer, addresses):
         raise AzureError("AuthorizationSourceIPMismatch", ("SourceIP", call.request.peer))
 
 
-def _within(peer: str, addresses: str) -> bool:
+def _is_in_range(peer: str, addresses: str) -> bool:
     first, _, last = addresses.partition("-")
     try:
-        here, low, high = ip_address(peer), ip_address(first), ip_address(last or first)
+        address, low, high = ip_address(peer), ip_address(first), ip_address(last or first)
     except ValueError:
         return False
-    here = getattr(here, "ipv4_mapped", None) or here
-    return here.version == low.version == high.version and int(low) <= int(here) <= int(high)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.version == low.version == high.version and int(low) <= int(address) <= int(high)
 
 
-def _check_account_permission(given: Mapping[str, str], operation: Operation) -> None:
-    if "q" not in given.get("ss", ""):
+def _check_account_permission(parameters: Mapping[str, str], operation: Operation) -> None:
+    if "q" not in parameters.get("ss", ""):
         raise AzureError("AuthorizationServiceMismatch")
     if not operation.account:
         raise AzureError("AuthorizationFailure")
-    if not _share(given.get("srt", ""), operation.types):
+    if not _has_any(parameters.get("srt", ""), operation.types):
         raise AzureError("AuthorizationResourceTypeMismatch")
-    if not _share(given.get("sp", ""), operation.account):
+    if not _has_any(parameters.get("sp", ""), operation.account):
         raise AzureError("AuthorizationPermissionMismatch")
 
 
-def _share(given: str, wanted: str) -> bool:
-    return any(letter in given for letter in wanted)
+def _has_any(permissions: str, needed: str) -> bool:
+    return any(permission in permissions for permission in needed)

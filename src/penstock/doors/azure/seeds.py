@@ -1,4 +1,4 @@
-"""What a seed says of a queue in Azure's own words: its metadata and its stored access policies."""
+"""The `azure` settings of a seed: metadata and stored access policies of queues."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from penstock.errors import InvalidArgumentError
 
 
 class Seeds:
-    """The part of the azure door in a seed."""
+    """Reads and shows the `azure` settings of a topic or queue in a seed."""
 
     keys = frozenset({METADATA, POLICIES})
 
-    def read(self, kind: str, given: Mapping[str, Any], project: str, options: Any) -> Mapping[str, str]:
+    def read(self, kind: str, settings: Mapping[str, Any], project: str, options: Any) -> Mapping[str, str]:
         if kind != "topic":
-            raise InvalidArgumentError("Azure's settings are of topics and queues, not of subscriptions")
-        if unknown := [name for name in given if name not in ("metadata", "policies")]:
-            raise InvalidArgumentError(f"Azure's settings are metadata and policies, not {unknown[0]}")
+            raise InvalidArgumentError("The azure settings belong to topics and queues, not to subscriptions")
+        if unknown := [name for name in settings if name not in ("metadata", "policies")]:
+            raise InvalidArgumentError(f"The azure settings are metadata and policies, not {unknown[0]}")
         extras = {
-            METADATA: encode_metadata(_metadata(given.get("metadata", {}))),
-            POLICIES: encode_policies(policies) if (policies := _policies(given.get("policies", []))) else "",
+            METADATA: encode_metadata(_metadata(settings.get("metadata", {}))),
+            POLICIES: encode_policies(policies) if (policies := _policies(settings.get("policies", []))) else "",
         }
         return {name: value for name, value in extras.items() if value}
 
     def show(self, kind: str, extras: Mapping[str, str]) -> Mapping[str, Any]:
         policies = decode_policies(extras.get(POLICIES, ""))
-        shown = {
+        settings = {
             "metadata": decode_metadata(TopicOptions(extras=dict(extras))),
-            "policies": [{k: v for k, v in msgspec.to_builtins(each).items() if v} for each in policies],
+            "policies": [{k: v for k, v in msgspec.to_builtins(policy).items() if v} for policy in policies],
         }
-        return {name: value for name, value in shown.items() if value}
+        return {name: value for name, value in settings.items() if value}
 
     def merge(self, kind: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str]:
         return {key: wanted[key] for key in self.keys if key in wanted and wanted[key] != known.get(key)}
@@ -45,26 +45,26 @@ class Seeds:
         return []
 
 
-def _metadata(given: object) -> dict[str, str]:
+def _metadata(value: object) -> dict[str, str]:
     try:
-        metadata = msgspec.convert(given, dict[str, str])
+        metadata = msgspec.convert(value, dict[str, str])
     except msgspec.ValidationError:
-        raise InvalidArgumentError("metadata must be a table of texts") from None
+        raise InvalidArgumentError("metadata must be a table of strings") from None
     size = sum(len(name) + len(value) for name, value in metadata.items())
     if size > METADATA_MAX_BYTES or not all(
         is_metadata_name(name) and value.isascii() and value.isprintable() for name, value in metadata.items()
     ):
         raise InvalidArgumentError(
-            f"metadata has names like those of variables, and at most {METADATA_MAX_BYTES} bytes"
+            f"metadata needs names of letters, digits and _, values in ASCII, and at most {METADATA_MAX_BYTES} bytes"
         )
     return metadata
 
 
-def _policies(given: object) -> list[Policy]:
+def _policies(value: object) -> list[Policy]:
     try:
-        policies = msgspec.convert(given, list[Policy])
+        policies = msgspec.convert(value, list[Policy])
     except msgspec.ValidationError:
-        raise InvalidArgumentError("A policy has an id, and start, expiry and permission as texts") from None
+        raise InvalidArgumentError("A policy has an id, and start, expiry and permission as strings") from None
     if fault := fault_of(policies):
         raise InvalidArgumentError(fault)
     return policies

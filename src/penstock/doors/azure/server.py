@@ -1,9 +1,8 @@
-"""The Azure door: from an HTTP request to an operation, and back to the headers and errors of the service."""
+"""The server of the Azure API: an HTTP request to an operation, and its reply or error to an HTTP response."""
 
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,10 +10,10 @@ from itertools import count
 from typing import Any
 
 from penstock.doors.azure.accounts import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Account, Accounts
-from penstock.doors.azure.auth import Gatekeeper
+from penstock.doors.azure.auth import Authorizer
 from penstock.doors.azure.call import Call, Reply, read_address, read_parameters
 from penstock.doors.azure.cors import request_headers
-from penstock.doors.azure.dates import iso
+from penstock.doors.azure.dates import is_version, iso
 from penstock.doors.azure.dialect import SEED_003, standard
 from penstock.doors.azure.errors import (
     STATUSES,
@@ -28,7 +27,6 @@ from penstock.doors.azure.errors import (
     out_of_range,
     too_large,
 )
-from penstock.doors.azure.markup import MarkupError
 from penstock.doors.azure.messages import Messages
 from penstock.doors.azure.names import QUEUE_NAME_MAX, QUEUE_NAME_MIN, is_queue_name
 from penstock.doors.azure.operations import READS, Operation, operation_of
@@ -36,22 +34,23 @@ from penstock.doors.azure.options import MESSAGE_BYTES_MAX, AzureOptions
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.queues import Queues
 from penstock.doors.azure.service import Service
+from penstock.doors.azure.xml import XmlError
 from penstock.doors.consumers import Consumer, Consumers
 from penstock.doors.port import join_address
 from penstock.doors.resources import parts_of, topic_name
 from penstock.engine.port import Clock, Queue, SubscriptionMetadata
 from penstock.errors import LostReplyError, PenstockError
+from penstock.services.moves.registry import Moves
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import host_of, is_forwarded, is_loopback
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
-from penstock.wire.requestlog import RequestLog
+from penstock.wire.request_log import RequestLog
 from penstock.wire.trust import server_context
 
-DEFAULT_VERSION = "2021-08-06"  # for requests that name none
+DEFAULT_VERSION = "2021-08-06"  # for requests without a version
 SERVER = ("Server", "Penstock-Queue/1.0")
-DEVELOPMENT_ENDPOINT = "http://127.0.0.1:10001"  # where every SDK looks for the development account
+DEVELOPMENT_ENDPOINT = "http://127.0.0.1:10001"  # of UseDevelopmentStorage=true in every SDK
 
-_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _XML = ("Content-Type", "application/xml")
 _FRESH = ("Cache-Control", "no-cache")
 _DIALECT = "/queue/"
@@ -71,6 +70,7 @@ class AzureDoor:
         port: int,
         queue: Queue,
         accounts: Accounts,
+        moves: Moves,
         log: logging.Logger,
         options: AzureOptions | None = None,
         budget: Budget | None = None,
@@ -81,6 +81,7 @@ class AzureDoor:
         self.counts: Counter[str] = Counter()  # refusals, by the vendor's code
         self._host, self._port, self._log, self._options = host, port, log, options
         self._accounts = accounts
+        self._moves = moves
         self._queue = queue
         self._now = queue.clock.wall
         secure = options.tls_cert is not None
@@ -90,17 +91,20 @@ class AzureDoor:
         self._messages = Messages(
             queue,
             self._queues,
+            moves,
             self._consumers,
             message_bytes_max=options.message_bytes_max,
             poll_seconds=options.poll_seconds,
         )
         self._service = Service(queue, self._queues, accounts, scheme=self._scheme)
-        self._gate = Gatekeeper(accounts, wall=self._now, secure=secure, oauth=options.oauth)
+        self._authorizer = Authorizer(
+            accounts, wall=self._now, secure=secure, oauth=options.oauth, wording=options.wording
+        )
         self._standard = standard(options.receipt_errors)
         self._body_bytes_max = 2 * max(options.message_bytes_max, MESSAGE_BYTES_MAX) + 512
         limits = HttpLimits(body_bytes_max=self._body_bytes_max, idle_seconds=options.keep_alive_seconds)
         self._server = HttpServer(
-            self._answer if requests is None else requests.answers(self._answer, self._described, _notes),
+            self._answer if requests is None else requests.answers(self._answer, self._describe, _log_fields),
             log=log,
             limits=limits,
             refusal=self._refusal,
@@ -111,7 +115,7 @@ class AzureDoor:
         self._ids = (f"{part:012x}" for part in count(1))
         digits = secrets.token_hex(10)
         self._id_prefix = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:]}-"
-        # Clients that follow it do not send on a connection that is about to close.
+        # Clients that follow this header do not send on a connection that is about to close.
         self._keep_alive = ("Keep-Alive", f"timeout={int(options.keep_alive_seconds)}")
         self._operations = self._operation_table()
 
@@ -142,14 +146,14 @@ class AzureDoor:
 
     @property
     def guarded(self) -> bool:
-        return self._accounts.guarded and not self._gate.open_to_forged_tokens
+        return self._accounts.guarded and not self._authorizer.open_to_forged_tokens
 
     @property
     def hints(self) -> Sequence[str]:
         account, scheme = self._accounts.first, self._scheme
-        if account.public and f"{scheme}://{_callable(self.address)}" == DEVELOPMENT_ENDPOINT:
+        if account.public and f"{scheme}://{_client_address(self.address)}" == DEVELOPMENT_ENDPOINT:
             return ["export AZURE_STORAGE_CONNECTION_STRING='UseDevelopmentStorage=true'"]
-        key = DEVELOPMENT_KEY if account.public else "<key>"  # one that was given to us stays secret
+        key = DEVELOPMENT_KEY if account.public else "<key>"  # a configured key is not printed
         endpoint = f"QueueEndpoint={self._endpoint(account)};"
         string = f"DefaultEndpointsProtocol={scheme};AccountName={account.name};AccountKey={key};{endpoint}"
         return [f"export AZURE_STORAGE_CONNECTION_STRING='{string}'"]
@@ -157,14 +161,14 @@ class AzureDoor:
     def name_of(self, topic: str) -> str | None:
         project, name = parts_of(topic)
         account = self._accounts.in_project(project) or self._accounts.get(project)
-        fits = QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX and is_queue_name(name)
-        return f"{self._endpoint(account)}/{name}" if account is not None and fits else None
+        is_valid = QUEUE_NAME_MIN <= len(name) <= QUEUE_NAME_MAX and is_queue_name(name)
+        return f"{self._endpoint(account)}/{name}" if account is not None and is_valid else None
 
     def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
         return self._consumers.of(subscription.name)
 
     def _endpoint(self, account: Account) -> str:
-        return f"{self._scheme}://{_callable(self.address)}/{account.name}"
+        return f"{self._scheme}://{_client_address(self.address)}/{account.name}"
 
     async def start(self) -> None:
         if not self._accounts.configured and not is_loopback(self._host):
@@ -176,6 +180,7 @@ class AzureDoor:
         self.address = join_address(*await self._server.start(self._host, self._port, tls))
 
     async def stop(self, grace_seconds: float) -> None:
+        await self._moves.stop()  # ends the requests that wait for a move
         await self._server.stop(grace_seconds)
 
     # ------------------------------------------------------------------ a request
@@ -184,43 +189,41 @@ class AzureDoor:
         call = Call(request, self._id_prefix + next(self._ids))
         call.version = request.header("x-ms-version")
         try:
-            operation, claims = await self._admit(call)
+            operation, claims = await self._authorize(call)
             if operation is Operation.GET_USER_DELEGATION_KEY:
                 reply = await self._service.get_user_delegation_key(call, claims)
             else:
                 reply = await self._operations[operation](call)
         except AzureError as error:
-            return await self._error(call, _sharpened(call, error))
-        except MarkupError as error:  # whichever operation has read the body
-            return await self._error(call, invalid_xml(str(error)))
+            return await self._error(call, _refine(call, error))
+        except XmlError as error:
+            return await self._error(call, invalid_xml(str(error), *error.place))
         except LostReplyError:
             raise
         except PenstockError as error:
-            return await self._error(call, _sharpened(call, from_broker(error)))
+            return await self._error(call, _refine(call, from_broker(error)))
         return await self._response(call, reply)
 
-    async def _admit(self, call: Call) -> tuple[Operation, Mapping[str, Any]]:
-        """What is asked, once it is clear that the caller may ask it."""
+    async def _authorize(self, call: Call) -> tuple[Operation, Mapping[str, Any]]:
+        """Read the call and check its credentials. Return its operation and the claims of a bearer token."""
         _check_headers(call.request)
         read_parameters(call)
-        specified = call.request.path.startswith(_DIALECT) and self._options.dialect
-        call.dialect = SEED_003 if specified else self._standard
-        read_address(call, self._accounts, prefix=1 if specified else 0)
+        self._read_address(call)
         if not call.version:
-            signed = call.parameters.get("sv", "")
-            call.version = signed if _VERSION.fullmatch(signed) else DEFAULT_VERSION
-        elif not _VERSION.fullmatch(call.version):
+            signed_version = call.parameters.get("sv", "")
+            call.version = signed_version if is_version(signed_version) else DEFAULT_VERSION
+        elif not is_version(call.version):
             raise invalid_header("x-ms-version", call.version)
         operation = operation_of(call)
         claims: Mapping[str, Any] = {}
         if operation is Operation.PREFLIGHT:
-            self._gate.account_of(call)
+            self._authorizer.account_of(call)
         elif call.dialect is SEED_003 and not self._accounts.configured:
             self._check_local(call)
         else:
             policies = await self._policies(call) if "si" in call.parameters else {}
-            claims = self._gate.admit(call, operation, self._clock_of(call).wall(), policies)
-        # How long a client will wait for the answer: every operation takes it, and none here is that slow.
+            claims = self._authorizer.authorize(call, operation, self._clock_of(call).wall(), policies)
+        # Every operation has this parameter. It has no effect, because no operation takes that long.
         if "timeout" in call.parameters and not 1 <= call.integer("timeout", 1) <= _TIMEOUT_MAX:
             raise out_of_range("timeout", call.parameters["timeout"], 1, _TIMEOUT_MAX)
         if call.repeated:
@@ -229,12 +232,17 @@ class AzureDoor:
             raise AzureError("InsufficientAccountPermissions")
         return operation, claims
 
+    def _read_address(self, call: Call) -> None:
+        in_dialect = call.request.path.startswith(_DIALECT) and self._options.dialect
+        call.dialect = SEED_003 if in_dialect else self._standard
+        read_address(call, self._accounts, prefix=1 if in_dialect else 0)
+
     def _clock_of(self, call: Call) -> Clock:
-        """Signatures and tokens end in the time of the account's project."""
+        """Return the clock of the account's project, by which signatures and tokens expire."""
         return self._queue.clock_of(topic_name(self._accounts.project_of(call.account), call.queue))
 
     def _check_local(self, call: Call) -> None:
-        """The dialect asks for no credentials, so only this machine may call, and no page in its browser."""
+        """Allow programs on this machine only, and no page in a browser: this dialect needs no credentials."""
         request = call.request
         local = is_loopback(request.peer) and is_loopback(host_of(request.header("host")))
         if not local or is_forwarded(request.index) or request.header("origin"):
@@ -243,7 +251,7 @@ class AzureDoor:
     async def _policies(self, call: Call) -> Mapping[str, Policy]:
         try:
             return {policy.id: policy for policy in await self._queues.policies(call.account, call.queue)}
-        except AzureError:  # no such queue: who cannot sign learns nothing of what is there
+        except AzureError:  # no such queue. The signature is refused, which does not tell whether the queue exists
             return {}
 
     # ------------------------------------------------------------------ an answer
@@ -265,28 +273,26 @@ class AzureDoor:
 
     async def _error(self, call: Call, error: AzureError) -> Response:
         body = error_body(error, call.request_id, iso(self._now()))
-        if not _VERSION.fullmatch(call.version):
+        if not is_version(call.version):
             call.version = DEFAULT_VERSION
         self.counts[error.code] += 1
         level = logging.WARNING if error.status >= 500 else logging.DEBUG
         self._log.log(level, "refused %s, request %s: %s", call.request.method, call.request_id, error.code)
         return await self._response(call, Reply(error.status, body, (("x-ms-error-code", error.code), *error.headers)))
 
-    def _described(self, request: Request) -> tuple[str, str]:
-        """For the request log: the operation, and whose queue it is about. The query stays out: it may be signed."""
+    def _describe(self, request: Request) -> tuple[str, str]:
+        """Return the operation and the resource for the request log, without the query, which may be a signature."""
         call = Call(request, "")
         try:
             read_parameters(call)
-            specified = request.path.startswith(_DIALECT) and self._options.dialect
-            read_address(call, self._accounts, prefix=1 if specified else 0)
-            call.dialect = SEED_003 if specified else self._standard
+            self._read_address(call)
             verb = operation_of(call).name.title().replace("_", "")
         except AzureError:
             return request.method, request.path
         return verb, "/".join(part for part in (call.account, call.queue, call.message_id) if part)
 
     def _refusal(self, status: int) -> Response:
-        """An answer to what never became a request, or to a bug."""
+        """Return the answer to bytes that are not a request, or to a bug."""
         code = STATUSES.get(status, "InternalError")
         status = 400 if code == "UnsupportedHeader" else status  # the service has no 415
         self.counts[code] += 1
@@ -295,33 +301,33 @@ class AzureDoor:
         return Response(status, (SERVER, _XML, ("x-ms-error-code", code)), body)
 
 
-def _notes(response: Response) -> dict[str, str]:
-    """What the request log tells of an answer: how the client may name it, and why it was refused."""
+def _log_fields(response: Response) -> dict[str, str]:
+    """Return the request id and the error code of a response, for the request log."""
     headers = dict(response.headers)
-    told = {"request": headers.get("x-ms-request-id"), "reason": headers.get("x-ms-error-code")}
-    return {name: value for name, value in told.items() if value}
+    fields = {"request": headers.get("x-ms-request-id"), "reason": headers.get("x-ms-error-code")}
+    return {name: value for name, value in fields.items() if value}
 
 
-def _callable(address: str) -> str:
-    """An address that a client on this machine can call, of one that means every interface."""
+def _client_address(address: str) -> str:
+    """Return an address for clients on this machine. 0.0.0.0 and [::] become loopback addresses."""
     host, _, port = address.rpartition(":")
     return f"{_LOOPBACKS.get(host, host)}:{port}"
 
 
-def _sharpened(call: Call, error: AzureError) -> AzureError:
-    """A queue that is not there and never can be has a name that no queue can have."""
+def _refine(call: Call, error: AzureError) -> AzureError:
+    """Replace QueueNotFound by the error for an invalid name, if no queue can have the name."""
     if error.code == "QueueNotFound":
         try:
             call.dialect.check_queue_name(call.queue)
-        except AzureError as sharper:
-            return sharper
+        except AzureError as name_error:
+            return name_error
     return error
 
 
 def _check_headers(request: Request) -> None:
-    """A header of this protocol is there once: of two, one would be passed over."""
+    """Refuse a repeated header of this protocol. Otherwise one of its values would be ignored."""
     if len(request.index) == len(request.headers):
         return
     for name, times in Counter(name for name, _ in request.headers).items():
         if times > 1 and (name in _SINGLE or name.startswith(_VENDOR)):
-            raise invalid_header(name, ",".join(value for each, value in request.headers if each == name))
+            raise invalid_header(name, ",".join(value for header, value in request.headers if header == name))

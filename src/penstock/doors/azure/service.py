@@ -12,7 +12,6 @@ from penstock.doors.azure.cors import preflight_headers
 from penstock.doors.azure.dates import rfc1123
 from penstock.doors.azure.delegation import answer_key_request
 from penstock.doors.azure.errors import AzureError, invalid_value, out_of_range
-from penstock.doors.azure.markup import DECLARATION, read
 from penstock.doors.azure.policies import read_policies, write_policies
 from penstock.doors.azure.properties import (
     DOCUMENTS,
@@ -24,6 +23,7 @@ from penstock.doors.azure.properties import (
     write_properties,
 )
 from penstock.doors.azure.queues import Queues, metadata_headers, read_metadata
+from penstock.doors.azure.xml import DECLARATION, read
 from penstock.doors.resources import topic_name
 from penstock.engine.port import Queue
 
@@ -40,10 +40,10 @@ class Service:
     # ------------------------------------------------------------------ the service
 
     async def list_queues(self, call: Call) -> Reply:
-        given, most = call.parameters, call.integer("maxresults", PAGE)
+        parameters, most = call.parameters, call.integer("maxresults", PAGE)
         if most < 1:
-            raise out_of_range("maxresults", given["maxresults"], 1, PAGE)
-        most, prefix, marker = min(most, PAGE), given.get("prefix", ""), given.get("marker", "")
+            raise out_of_range("maxresults", parameters["maxresults"], 1, PAGE)
+        most, prefix, marker = min(most, PAGE), parameters.get("prefix", ""), parameters.get("marker", "")
         names = await self._queues.page(call.account, prefix, _start(call, marker), most + 1)
         page, more = names[:most], names[most:]
         last = (
@@ -55,7 +55,7 @@ class Service:
             [(name, await metadata(call.account, name) if metadata else None) for name in page],
             prefix=prefix,
             marker=marker,
-            max_results=most if "maxresults" in given else None,
+            max_results=most if "maxresults" in parameters else None,
             next_marker=last,
         )
         return Reply(200, body)
@@ -64,9 +64,9 @@ class Service:
         return Reply(200, write_properties(await self._properties(call.account)))
 
     async def set_properties(self, call: Call) -> Reply:
-        known = await self._properties(call.account)
-        wanted = read_properties(read(call.request.body, "StorageServiceProperties"), known)
-        await self._queue.put_document(DOCUMENTS, call.account, encode_properties(wanted))
+        current = await self._properties(call.account)
+        properties = read_properties(read(call.request.body, "StorageServiceProperties"), current)
+        await self._queue.put_document(DOCUMENTS, call.account, encode_properties(properties))
         return Reply(202)
 
     async def get_stats(self, call: Call) -> Reply:
@@ -97,18 +97,18 @@ class Service:
 
     async def create_queue(self, call: Call) -> Reply:
         call.dialect.check_queue_name(call.queue)
-        new = await self._queues.create(call.account, call.queue, _metadata(call))
-        if not new and call.dialect.existing_queue_is_conflict:
+        is_new = await self._queues.create(call.account, call.queue, _metadata(call))
+        if not is_new and call.dialect.existing_queue_is_conflict:
             raise AzureError("QueueAlreadyExists")
-        return Reply(201 if new else 204)
+        return Reply(201 if is_new else 204)
 
     async def delete_queue(self, call: Call) -> Reply:
         await self._queues.delete(call.account, call.queue)
         return Reply(204)
 
     async def get_metadata(self, call: Call) -> Reply:
-        place = await self._queues.find(call.account, call.queue)
-        count = (await self._queue.backlog(place.subscription)).messages
+        ref = await self._queues.find(call.account, call.queue)
+        count = (await self._queue.backlog(ref.subscription)).messages
         metadata = await self._queues.metadata(call.account, call.queue)
         return Reply(200, headers=[("x-ms-approximate-messages-count", str(count)), *metadata_headers(metadata)])
 
@@ -121,7 +121,7 @@ class Service:
 
     async def set_acl(self, call: Call) -> Reply:
         await self._queues.find(call.account, call.queue)
-        # No body at all clears the list, as an empty one does.
+        # A request without a body clears the list, as an empty list does.
         policies = read_policies(read(call.request.body, "SignedIdentifiers")) if call.request.body else []
         await self._queues.set_policies(call.account, call.queue, policies)
         return Reply(204)
@@ -132,19 +132,19 @@ def _metadata(call: Call) -> dict[str, str]:
 
 
 def _includes_metadata(call: Call) -> bool:
-    wanted = call.parameters.get("include", "")
-    if not {"", "metadata"}.issuperset(wanted.split(",")):
-        raise invalid_value("include", wanted, "Only metadata can be included")
-    return wanted != ""
+    text = call.parameters.get("include", "")
+    if not {"", "metadata"}.issuperset(text.split(",")):
+        raise invalid_value("include", text, "Only metadata can be included")
+    return text != ""
 
 
 def _start(call: Call, marker: str) -> str:
-    """The first name a page may have. Markers are opaque to clients, but a foreign one is refused, not ignored."""
+    """Return the first name that the page may have. AzureError if the marker is not one of ours."""
     if not marker:
         return ""
     if call.dialect.marker_is_last_name:
         return marker + "\0"
-    home = f"/{call.account}/"
-    if not marker.startswith(home):
+    prefix = f"/{call.account}/"
+    if not marker.startswith(prefix):
         raise AzureError("OutOfRangeInput")
-    return marker.removeprefix(home)
+    return marker.removeprefix(prefix)

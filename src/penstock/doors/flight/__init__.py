@@ -1,7 +1,7 @@
-"""The Arrow Flight door: ranges of topics as record batches, named cursors, and record batches published.
+"""The Flight door: a server for Arrow Flight clients, with downloads, uploads, and named cursors.
 
-Two processes share the work. In the server `server.py` holds the port, and `requests.py`, `cursors.py` and
-`decisions.py` call the queue; everything that touches Arrow runs in the reader process (`process.py`, `service.py`).
-`link.py` connects them, `codec.py` has what clients send and `ipc.py` what the two have between themselves.
-The server's process never imports pyarrow, and no scan runs in it.
+It has two processes. In the server process `server.py` holds the port, and `requests.py`, `cursors.py` and
+`decisions.py` call the queue. The reader process (`process.py`, `service.py`) does all the work with Arrow. `link.py`
+connects the processes, `codec.py` has the requests of clients, and `ipc.py` the records between the two processes.
+The server process never imports pyarrow, and no scan runs in it.
 """

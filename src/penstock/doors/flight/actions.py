@@ -1,4 +1,4 @@
-"""The actions of Flight clients: those that need the log are answered here, the others by the server, as they came."""
+"""The actions of Flight clients. Actions that need the log are answered here, others are forwarded to the server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.doors.flight import codec, ranges
 from penstock.doors.flight.link import ReaderEnd
@@ -13,7 +15,8 @@ from penstock.doors.flight.staging import Staging
 from penstock.doors.flight.topic_log import TopicLog
 from penstock.errors import InvalidArgumentError, NotFoundError
 
-FORWARDED_BYTES_MAX = 16 << 20  # the server reads it whole
+PATTERN_MAX = 1000
+FORWARDED_BYTES_MAX = 16 << 20  # of a body that is forwarded, which the server reads as a whole
 
 
 class Actions:
@@ -32,7 +35,7 @@ class Actions:
     def answer(self, kind: str, body: bytes) -> bytes:
         action = codec.ACTIONS.get(kind)
         if action is None:
-            raise NotFoundError(f"There is no action {kind[:100]}; the action help says what there is")
+            raise NotFoundError(f"There is no action {kind[:100]}; the action help lists the actions")
         own = self._own.get(kind)
         if own is None:
             return self._forward(kind, body)
@@ -44,14 +47,16 @@ class Actions:
         return self._link.call(kind, body)
 
     def _bounds(self, asked: codec.Bounds) -> Any:
-        """The server's answer; a pattern is matched here, as one that takes very long must not hold up the server."""
-        pattern = codec.compile_pattern(asked.pattern) if asked.pattern is not None else None
+        """Return the server's answer. A pattern is matched here, so that it does not hold up the server."""
+        if asked.pattern is not None:
+            match_whole(asked.pattern, [])  # says what is wrong with it before any waiting
         answer = self._forward("bounds", codec.write(asked))
-        if pattern is None:
+        if asked.pattern is None:
             return msgspec.Raw(answer)
         topics = msgspec.json.decode(answer)["topics"]
-        matching = {name: each for name, each in topics.items() if self._names.matches(pattern, name, asked.project)}
-        return {"topics": matching}
+        short = [self._names.short(name, asked.project) for name in topics]
+        matches = zip(topics, match_whole(asked.pattern, list(topics)), match_whole(asked.pattern, short), strict=True)
+        return {"topics": {name: topics[name] for name, *matched in matches if any(matched)}}
 
     def _limit(self, asked: codec.Limit) -> Any:
         for limit in (asked.rows, asked.bytes):
@@ -61,7 +66,7 @@ class Actions:
         topics = {topic.name: topic for topic in self._log.bounds(list(start))}
         spans = [ranges.backlog(self._log, topics[name], first, until.get(name)) for name, first in start.items()]
         return {
-            "until": ranges.limited(self._log, spans, asked.rows, asked.bytes),
+            "until": ranges.limit(self._log, spans, asked.rows, asked.bytes),
             "heads": {name: topic.head for name, topic in topics.items()},
             "tails": {name: topic.tail for name, topic in topics.items()},
             "identities": {name: topic.identity for name, topic in topics.items()},
@@ -80,9 +85,24 @@ class Actions:
             if each.identity not in ("", topic.identity):
                 replaced.append(topic.name)
                 continue
-            first, until = ranges.checked(topic, each.first, each.until, lossy=True)
+            first, until = ranges.check_range(topic, each.first, each.until, lossy=True)
             if first < until:
                 spans.append(ranges.span(self._log, topic, first, until))
         parts = ranges.split(self._log, spans, asked.bytes, asked.rows, asked.parts)
         found = [{"topic": p.topic.name, "first": p.first, "until": p.until, "bytes": p.bytes} for p in parts]
         return {"parts": found, "replaced": replaced, "gone": [name for name in names if name not in topics]}
+
+
+def match_whole(pattern: str, texts: list[str]) -> list[bool]:
+    """Tell which texts a pattern matches as a whole.
+
+    Arrow matches with RE2, which reads a text once. Python's `re` can take for ever, and every client would wait.
+    """
+    if len(pattern) > PATTERN_MAX:
+        raise InvalidArgumentError(f"A pattern may have at most {PATTERN_MAX} characters")
+    try:
+        pc.match_substring_regex(pa.scalar(""), pattern)  # alone: in a group, a parenthesis too many would be valid
+        found: list[bool] = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z").to_pylist()
+    except pa.ArrowInvalid as error:
+        raise InvalidArgumentError(f"The pattern is not a regular expression of RE2: {error}") from None
+    return found

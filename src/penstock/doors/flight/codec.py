@@ -1,4 +1,4 @@
-"""What Flight clients send, as JSON: tickets, actions, the commands of uploads; and how they name topics."""
+"""The JSON that Flight clients send (tickets, actions, commands of uploads), and their names of topics."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from penstock.errors import InvalidArgumentError
 
 T = TypeVar("T")
 
-PATTERN_MAX = 1000
 TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 RANGES_MAX = 10_000
 CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+%-]{0,199}")
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
-    """A JSON object; what is not known is refused by name."""
+    """A JSON object. Unknown fields are refused by name."""
 
 
 class Range(Request):
     topic: str
     first: int
     until: int
-    identity: str = ""  # of the topic that is meant; empty: whichever has the name
+    identity: str = ""  # of the topic. Empty: any topic of this name
 
 
 class Ticket(Request):
@@ -42,7 +41,7 @@ class Ticket(Request):
 class Bounds(Request):
     topics: list[str] | None = None
     pattern: str | None = None
-    project: str | None = None  # where a pattern may match short names, instead of the default one
+    project: str | None = None  # of topics whose short names the pattern may match. None: the default project
     after: dict[str, int] = {}
     wait_seconds: float = 0
     missing_ok: bool = False
@@ -70,7 +69,7 @@ class CursorMove(Request):
     name: str
     offsets: dict[str, int]
     many: bool = False
-    identities: dict[str, str] = {}  # of the topics that are meant
+    identities: dict[str, str] = {}  # by topic. A topic with another identity is left out
 
 
 class CursorList(Request):
@@ -79,6 +78,19 @@ class CursorList(Request):
 
 class CursorDelete(Request):
     name: str
+
+
+class CursorHold(Request):
+    name: str
+    owner: str  # any text that only this reader uses
+    topics: list[str]
+    reader: str = "no description"
+    wait: bool = True  # if another reader holds a cursor, wait until it is known whether that reader is alive
+
+
+class CursorRelease(Request):
+    name: str
+    owner: str
 
 
 class TopicEnsure(Request):
@@ -115,7 +127,7 @@ class UploadCommand(Request):
 
 
 class BatchKey(Request):
-    """What comes with each record batch of an upload."""
+    """The metadata of each record batch of an upload with a publish-once key."""
 
     sequence: int
 
@@ -126,23 +138,25 @@ class Action(NamedTuple):
 
 
 ACTIONS = {
-    "bounds": Action(Bounds, "Head, tail and kept bytes of topics; can wait for more."),
+    "bounds": Action(Bounds, "Head, tail and kept bytes of topics. Can wait for more messages."),
     "find": Action(Find, "The first offset published at or after a time, by topic."),
     "limit": Action(Limit, "Where to read until, within limits in rows and bytes."),
-    "split": Action(Split, "Ranges cut into parts, by stored bytes."),
-    "cursor.open": Action(CursorMove, "Open named cursors, or say where they stand."),
+    "split": Action(Split, "Split ranges into parts, by stored bytes."),
+    "cursor.open": Action(CursorMove, "Create named cursors, or return their offsets."),
     "cursor.advance": Action(CursorMove, "Move named cursors forward."),
-    "cursor.list": Action(CursorList, "Named cursors, where they stand and their lag."),
+    "cursor.hold": Action(CursorHold, "Reserve named cursors for one reader, for a few seconds at a time."),
+    "cursor.release": Action(CursorRelease, "Release reserved cursors."),
+    "cursor.list": Action(CursorList, "Named cursors, their offsets and their lag."),
     "cursor.delete": Action(CursorDelete, "Delete the cursors of a consumer."),
-    "topic.ensure": Action(TopicEnsure, "Create a topic unless it is there."),
+    "topic.ensure": Action(TopicEnsure, "Create a topic if it does not exist."),
     "stage.decide": Action(StageDecide, "Publish staged rows of an epoch, once."),
     "stage.last": Action(StageLast, "The last decided epoch of a query."),
-    "help": Action(Request, "What there is."),
+    "help": Action(Request, "List the actions."),
 }
 
 
 def ranges_of(ticket: Ticket) -> list[Range]:
-    """What a ticket asks for."""
+    """Return the ranges of a ticket."""
     topic, first, until = ticket.topic, ticket.first, ticket.until
     if ticket.ranges is not None:
         if (topic, first, until) != (None, None, None):
@@ -181,29 +195,19 @@ class Names:
             )
         return full
 
-    def matches(self, pattern: re.Pattern[str], topic: str, project: str | None) -> bool:
-        """Whether a pattern means a topic: by its whole name, or by the short one where that is enough."""
-        short = topic.removeprefix(f"projects/{project or self._project}/topics/")
-        return pattern.fullmatch(topic) is not None or ("/" not in short and pattern.fullmatch(short) is not None)
+    def short(self, topic: str, project: str | None) -> str:
+        """Return the part of a topic's name that is enough in this project, or its whole name elsewhere."""
+        return topic.removeprefix(f"projects/{project or self._project}/topics/")
 
     def topics(self, names: dict[str, T]) -> dict[str, T]:
         return {self.topic(name): value for name, value in names.items()}
 
 
 def cursor_name(consumer: str, topic: str, *, many: bool) -> str:
-    """The subscription behind a cursor, in the project of its topic."""
+    """Return the name of the subscription for a cursor, in the project of the topic."""
     if not CONSUMER.fullmatch(consumer):
         raise InvalidArgumentError(
             "The name of a consumer has up to 200 letters, digits and . _ ~ + % -, and begins with a letter or digit"
         )
     _, project, _, topic_id = topic.split("/", 3)
     return f"projects/{project}/subscriptions/{consumer}{f'-{topic_id}' if many else ''}"
-
-
-def compile_pattern(text: str) -> re.Pattern[str]:
-    try:
-        if len(text) > PATTERN_MAX:
-            raise InvalidArgumentError(f"A pattern may have at most {PATTERN_MAX} characters")
-        return re.compile(text)
-    except re.error as error:
-        raise InvalidArgumentError(f"The pattern is not a regular expression: {error}") from None

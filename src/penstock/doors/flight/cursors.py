@@ -1,18 +1,19 @@
-"""Named cursors: subscriptions without pulls, which hold the log from where a reader is.
+"""Named cursors: subscriptions without pulls, which protect the unread messages of a reader from retention.
 
-A consumer has one cursor in a topic. The first who opens it says where it begins, and it only moves forward. Its
-subscription is marked, so that one which is pulled is never taken for a cursor.
+A consumer has one cursor in a topic. The first request that opens the cursor sets its offset, and the cursor only
+moves forward. Its subscription is marked, so that an ordinary subscription is never taken for a cursor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from penstock.broker.model import SubscriptionOptions
 from penstock.doors.consumers import Batch, Consumer
 from penstock.doors.flight import codec
-from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata
+from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata, Topics
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 MARK = "flight.cursor"  # the extra that holds the name of the consumer
@@ -23,21 +24,21 @@ BATCHES_MAX = 10_000
 class Cursor(NamedTuple):
     consumer: str
     topic: str
-    subscription: str  # the name of a new one
-    other: str = ""  # the name it has if the consumer read one topic before and several now, or the reverse
+    subscription: str  # the name of a new subscription
+    other: str = ""  # the name if the consumer read one topic before and several now, or the reverse
 
 
 class Held(NamedTuple):
     cursor: SubscriptionMetadata
     opened: bool = False
-    replaced: bool = False  # it was in a topic that has been deleted, and begins anew
+    replaced: bool = False  # the cursor was in a topic that has been deleted, and starts again in the new topic
 
 
 class Cursors:
     def __init__(self, queue: Queue, names: codec.Names) -> None:
         self._queue = queue
         self._names = names
-        self._batches: dict[int, Batch] = {}  # the last step of each, by subscription, since the start
+        self._batches: dict[int, Batch] = {}  # the last step of each cursor since the start, by subscription
 
     def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
         consumer = subscription.options.extras.get(MARK)
@@ -46,7 +47,7 @@ class Cursors:
         return (Consumer("cursor", consumer, batch=self._batches.get(subscription.number)),)
 
     async def open(self, asked: codec.CursorMove) -> dict[str, Any]:
-        held = {cursor.topic: await self.hold(cursor, offset) for cursor, offset in self._asked(asked)}
+        held = {cursor.topic: await self.hold(cursor, offset) for cursor, offset in self._read_move(asked)}
         answer: dict[str, Any] = {
             "offsets": {topic: await self._offset(each.cursor) for topic, each in held.items()},
             "opened": [topic for topic, each in held.items() if each.opened],
@@ -57,47 +58,48 @@ class Cursors:
     async def advance(self, asked: codec.CursorMove) -> dict[str, Any]:
         identities = self._names.topics(asked.identities)
         offsets = {}
-        for cursor, offset in self._asked(asked):
-            meant = identities.get(cursor.topic)
-            topic = await self._queue.find_topic(cursor.topic) if meant else None
-            if meant and (topic is None or topic.identity != meant):
-                continue  # that topic is gone, and there is nothing to hold in it
+        for cursor, offset in self._read_move(asked):
+            identity = identities.get(cursor.topic)
+            topic = await self._queue.find_topic(cursor.topic) if identity else None
+            if identity and (topic is None or topic.identity != identity):
+                continue  # the topic of the reader was deleted
             offsets[cursor.topic] = await self._advance(cursor, offset)
         return {"offsets": offsets}
 
     async def list(self, asked: codec.CursorList) -> dict[str, Any]:
-        """The cursors of a consumer, or of all of them."""
-        found = []
-        for each in sorted(await self._queue.subscriptions(), key=lambda each: each.name):
-            consumer = each.options.extras.get(MARK)
-            if consumer is not None and not each.detached and asked.name in ("", consumer):
-                lag = (await self._queue.backlog(each.name)).messages
-                found.append({"name": consumer, "topic": each.topic, "offset": await self._offset(each), "lag": lag})
-        return {"cursors": found}
+        """Return the cursors of one consumer, or of all."""
+        cursors = []
+        for cursor in sorted(await self._queue.subscriptions(), key=attrgetter("name")):
+            consumer = cursor.options.extras.get(MARK)
+            if consumer is not None and not cursor.detached and asked.name in ("", consumer):
+                lag = (await self._queue.backlog(cursor.name)).messages
+                offset = await self._offset(cursor)
+                cursors.append({"name": consumer, "topic": cursor.topic, "offset": offset, "lag": lag})
+        return {"cursors": cursors}
 
     async def delete(self, asked: codec.CursorDelete) -> dict[str, Any]:
         return {"deleted": await self.release(asked.name)}
 
-    def _asked(self, asked: codec.CursorMove) -> Sequence[tuple[Cursor, int]]:
+    def _read_move(self, asked: codec.CursorMove) -> Sequence[tuple[Cursor, int]]:
         many = asked.many or len(asked.offsets) > 1
-        found = []
+        cursors = []
         for topic, offset in self._names.topics(asked.offsets).items():
-            name, other = (codec.cursor_name(asked.name, topic, many=each) for each in (many, not many))
-            found.append((Cursor(asked.name, topic, name, other), offset))
-        return found
+            name, other = (codec.cursor_name(asked.name, topic, many=choice) for choice in (many, not many))
+            cursors.append((Cursor(asked.name, topic, name, other), offset))
+        return cursors
 
     async def hold(self, cursor: Cursor, offset: int) -> Held:
-        """The cursor, made at the offset if it was not there.
+        """Return the cursor, and create it at the offset if it is missing.
 
-        One whose topic was deleted holds nothing: its reader begins with all that the new topic has.
+        If its topic was deleted and created again, the cursor starts at the head of the new topic.
         """
-        found, replaced = await self._existing(cursor)
-        if found is None:
+        subscription, replaced = await self._find(cursor)
+        if subscription is None:
             first = (await existing_topic(self._queue, cursor.topic)).head if replaced else offset
-            found, opened = await self._made(cursor, first)
-            return Held(found, opened, replaced)
-        await self._queue.commit()  # it may have been made a moment ago, and not be durable yet
-        return Held(found)
+            subscription, opened = await self._create(cursor, first)
+            return Held(subscription, opened, replaced)
+        await self._queue.commit()  # the request that created the cursor may still wait for its commit
+        return Held(subscription)
 
     async def release(self, consumer: str) -> int:
         names = [each.name for each in await self._queue.subscriptions() if each.options.extras.get(MARK) == consumer]
@@ -106,30 +108,30 @@ class Cursors:
         return len(names)
 
     async def _advance(self, cursor: Cursor, offset: int) -> int:
-        found, _ = await self._existing(cursor)
-        if found is None:
-            found, _ = await self._made(cursor, offset)
+        subscription, _ = await self._find(cursor)
+        if subscription is None:
+            subscription, _ = await self._create(cursor, offset)
         await self._check_offset(cursor.topic, offset)
-        now = await self._offset(found)
+        now = await self._offset(subscription)
         if offset > now:
-            await self._queue.seek_to_offset(found.name, offset)
-            self._note(found, now, offset)
+            await self._queue.seek_to_offset(subscription.name, offset)
+            self._note(subscription, now, offset)
         elif offset == now:
-            await self._queue.touch_subscription(found.name)  # it is in use, and does not expire
+            await self._queue.touch_subscription(subscription.name)  # the cursor is in use, and does not expire
         await self._queue.commit()
-        return await self._offset(found)
+        return await self._offset(subscription)
 
     def _note(self, cursor: SubscriptionMetadata, first: int, until: int) -> None:
-        """The oldest are forgotten first, those of cursors that are gone among them."""
+        """Record the last step of a cursor. Forget the oldest step if there are too many."""
         self._batches.pop(cursor.number, None)
         self._batches[cursor.number] = Batch(first, until, self._queue.clock.now())
         if len(self._batches) > BATCHES_MAX:
             del self._batches[next(iter(self._batches))]
 
-    async def _existing(self, cursor: Cursor) -> tuple[SubscriptionMetadata | None, bool]:
-        """The cursor, under whichever name, and whether there was one in a topic that has been deleted.
+    async def _find(self, cursor: Cursor) -> tuple[SubscriptionMetadata | None, bool]:
+        """Return the cursor under either name, and whether there was one in a topic that has been deleted.
 
-        That one is removed, and of two in the same topic the one that is behind.
+        Delete the cursor in the deleted topic and, of two cursors in the same topic, the one that is behind.
         """
         names = [name for name in (cursor.subscription, cursor.other) if name]
         named = [await self._queue.find_subscription(name) for name in names]
@@ -143,8 +145,8 @@ class Cursors:
                 await self._queue.delete_subscription(each.name)
         return kept, any(each.topic == cursor.topic for each in detached)
 
-    async def _made(self, cursor: Cursor, offset: int) -> tuple[SubscriptionMetadata, bool]:
-        """The cursor, and whether it is new: another request may have made it meanwhile."""
+    async def _create(self, cursor: Cursor, offset: int) -> tuple[SubscriptionMetadata, bool]:
+        """Create the cursor. Return it and whether it is new: another request may have created it meanwhile."""
         found = await self._queue.find_subscription(cursor.subscription)
         if found is None:
             await self._check_offset(cursor.topic, offset)
@@ -152,8 +154,8 @@ class Cursors:
                 retention_seconds=0, expiration_seconds=EXPIRATION_SECONDS, extras={MARK: cursor.consumer}
             )
             try:
-                made = await self._queue.create_subscription_at(cursor.subscription, cursor.topic, offset, options)
-                return made, True
+                new = await self._queue.create_subscription_at(cursor.subscription, cursor.topic, offset, options)
+                return new, True
             except AlreadyExistsError:
                 found = await self._queue.find_subscription(cursor.subscription)
         if found is None:
@@ -170,12 +172,12 @@ class Cursors:
             raise InvalidArgumentError(f"Topic {topic} ends at offset {tail}; a cursor cannot be at {offset}")
 
     async def _offset(self, cursor: SubscriptionMetadata) -> int:
-        """A cursor has nothing outstanding, so its backlog gives its offset."""
+        """Return the offset of a cursor. It follows from the backlog, because nothing is outstanding."""
         topic, backlog = await existing_topic(self._queue, cursor.topic), await self._queue.backlog(cursor.name)
         return topic.tail - backlog.messages
 
 
-async def existing_topic(queue: Queue, key: str | int) -> TopicMetadata:
+async def existing_topic(queue: Topics, key: str | int) -> TopicMetadata:
     topic = await queue.find_topic(key)
     if topic is None:
         raise NotFoundError(f"Topic not found: {key}")

@@ -1,7 +1,7 @@
-"""Which staged rows of a query count: one decision for each epoch, kept as a document until the next.
+"""Decisions: which staged rows of a query are published in an epoch. A document keeps the last decision of a query.
 
-The first decision of an epoch stands, however often it is made again. Looking and writing happen in one turn of the
-event loop, so nothing comes in between. Decided rows are held by a cursor until they are copied.
+The first decision of an epoch is final. It is read and written in one turn of the event loop, so nothing comes in
+between. A cursor holds the decided rows until they are copied.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from penstock.broker.model import TopicOptions
+import msgspec
+
+from penstock.broker.model import SECOND, TopicOptions
 from penstock.doors.flight import codec
 from penstock.doors.flight.cursors import Cursor, Cursors
 from penstock.doors.flight.ipc import Decided, Decision, pack, unpack
@@ -18,7 +20,9 @@ from penstock.errors import AlreadyExistsError, FailedPreconditionError, Invalid
 
 KIND = "flight.decision"
 TOPIC_ID = "penstock-staging"
-KEEP_SECONDS = 86400  # rows without a decision are kept so long, whatever the server's retention
+KEEP_SECONDS = 86400  # rows without a decision are kept for this time, whatever the server's retention
+JOB = "job-"  # prefix of the names of batch jobs, each of which makes a single decision
+JOB_SECONDS = 86400  # the decision of a finished job is kept for this time, for a client that repeats its request
 
 
 class Decisions:
@@ -28,7 +32,7 @@ class Decisions:
         self.topic = names.topic(TOPIC_ID)
 
     async def open_topic(self, _: bytes) -> str:
-        """The topic where staged rows wait."""
+        """Return the topic of staged rows, and create it if it is missing."""
         with suppress(AlreadyExistsError):
             # A limit in bytes must not drop rows that wait for a decision.
             options = TopicOptions(retention_seconds=KEEP_SECONDS, retention_bytes=1 << 62)
@@ -36,7 +40,7 @@ class Decisions:
         return self.topic
 
     async def put(self, body: bytes) -> Decided:
-        """The decision that stands: this one, or the one made before for the same epoch."""
+        """Record a decision. Return it, or the earlier decision for the same epoch."""
         asked = codec.read(body, codec.StageDecide, "stage.decide")
         if not asked.query or len(asked.query) > 200:
             raise InvalidArgumentError("stage.decide: a query has a name of 1 to 200 characters")
@@ -47,25 +51,36 @@ class Decisions:
             raise FailedPreconditionError(f"Query {asked.query} is at epoch {known.epoch}; epoch {asked.epoch} is over")
         if known is not None and known.epoch == asked.epoch:
             await self._queue.commit()
-            return Decided(await self._held(known), repeated=True)
+            return Decided(await self._hold(known), repeated=True)
         if known is not None and not known.finished:
             raise FailedPreconditionError(f"Epoch {known.epoch} of query {asked.query} is still being published")
-        decision = Decision(asked.query, asked.epoch, ranges)
+        decision = Decision(asked.query, asked.epoch, ranges, at=self._queue.clock.now())
         await self._queue.put_document(KIND, asked.query, pack(decision))
-        return Decided(await self._held(decision), repeated=False)
+        return Decided(await self._hold(decision), repeated=False)
 
     async def unfinished(self, body: bytes) -> Decision | None:
-        """The decision of a query whose rows are not all copied yet."""
+        """Return the decision of a query, if its rows are not all copied yet."""
         known = await self._get(unpack(body, str))
-        return await self._held(known) if known is not None and not known.finished else None
+        return await self._hold(known) if known is not None and not known.finished else None
 
     async def finish(self, body: bytes) -> None:
-        """All rows of a decision are copied."""
+        """Mark a decision whose rows are all copied as finished."""
         query, epoch = unpack(body, tuple[str, int])
         known = await self._get(query)
         if known is not None and known.epoch == epoch and not known.finished:
-            await self._queue.put_document(KIND, query, pack(Decision(query, epoch, known.ranges, finished=True)))
+            await self._queue.put_document(KIND, query, pack(msgspec.structs.replace(known, finished=True)))
         await self._cursors.release(self._cursor(query).consumer)
+        if query.startswith(JOB):
+            await self._forget_jobs()
+
+    async def _forget_jobs(self) -> None:
+        """Remove old decisions of batch jobs. A stream needs its last decision to continue."""
+        oldest = self._queue.clock.now() - JOB_SECONDS * SECOND
+        for query, body in (await self._queue.documents(KIND)).items():
+            if query.startswith(JOB):
+                known: Decision = unpack(body, Decision)
+                if known.finished and known.at < oldest:
+                    await self._queue.remove_document(KIND, query)
 
     async def last(self, asked: codec.StageLast) -> dict[str, Any]:
         known = await self._get(asked.query)
@@ -86,7 +101,8 @@ class Decisions:
             if not head <= first < until <= tail:
                 raise InvalidArgumentError(f"stage.decide: no rows are staged from {first} to {until}")
 
-    async def _held(self, decision: Decision) -> Decision:
+    async def _hold(self, decision: Decision) -> Decision:
+        """Let a cursor hold the rows of a decision that is not finished."""
         if decision.ranges and not decision.finished:
             await self._cursors.hold(self._cursor(decision.query), min(first for first, _ in decision.ranges))
         return decision

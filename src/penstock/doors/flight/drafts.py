@@ -1,6 +1,7 @@
-"""Uploaded record batches as drafts of messages, checked: the broker takes our sizes on trust.
+"""Uploaded record batches as checked drafts of messages. The server trusts the sizes computed here.
 
-Work is done by column, and Python sees each value once. What the broker would refuse is refused here, in its words.
+Work is done by column, and Python sees each value once. Rows that the broker would refuse are refused here, with the
+same messages.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ BATCH_BYTES_MAX = 64 << 20
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Refuse columns that would be left out or misread, by name and type."""
+    """Refuse unknown columns and wrong types, by name."""
     seen: set[str] = set()
     for field in schema:
         if field.name not in _COLUMNS:
@@ -36,7 +37,7 @@ def check_schema(schema: pa.Schema) -> None:
         if not accepts(field.type):
             raise InvalidArgumentError(f"Column {field.name} is {field.type}; it must be {expected}")
         if field.name in seen:
-            raise InvalidArgumentError(f"Column {field.name} is there twice")
+            raise InvalidArgumentError(f"Column {field.name} is given twice")
         seen.add(field.name)
     if "data" not in seen:
         raise InvalidArgumentError("Column data is missing")
@@ -64,11 +65,11 @@ _COLUMNS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 class UploadedBatch(NamedTuple):
     rows: Rows[Row]
-    topics: list[str | None] | None  # of each row; None: there is no such column
+    topics: list[str | None] | None  # by row. None: the batch has no column topic
 
 
 def read_batch(batch: pa.RecordBatch, limits: Limits, extra: int = 0) -> UploadedBatch:
-    """`extra`: bytes of attributes that will be added to each message."""
+    """Read a record batch. `extra` is the size of attributes that will be added to each message, in bytes."""
     if batch.num_rows > BATCH_ROWS_MAX or batch.nbytes > BATCH_BYTES_MAX:
         raise InvalidArgumentError(
             f"A record batch may have at most {BATCH_ROWS_MAX} rows and {BATCH_BYTES_MAX >> 20} MiB; send smaller ones"
@@ -112,7 +113,7 @@ def _bodies(column: pa.Array) -> tuple[list[bytes], list[int]]:
 
 
 def _texts(column: pa.Array, null: Any) -> tuple[list[Any], list[int]]:
-    """The values of a string column, with something in place of nulls, and their lengths in bytes."""
+    """Return the values of a string column, with `null` in place of nulls, and their lengths in bytes."""
     if column.null_count == len(column):
         return [null] * len(column), [0] * len(column)
     offsets, blob = _layout(column)
@@ -130,7 +131,7 @@ def _texts(column: pa.Array, null: Any) -> tuple[list[Any], list[int]]:
 
 
 def _attributes(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], list[int], bool]:
-    """The maps, the bytes in each, and whether all of them are surely within the limits."""
+    """Return the maps, the size of each in bytes, and whether all of them are known to be within the limits."""
     if column.null_count:
         column = _without_nulls(column)
     repeats = repeated_maps(column)
@@ -159,24 +160,24 @@ def _maps(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], li
         and max(item_bytes, default=0) <= limits.attribute_value_max_bytes
         and not limits.attributes_max
         and all(key and not key.startswith(limits.reserved_prefixes) for key in set(keys))
-        and sum(map(len, found)) == len(keys)  # a key that is there twice counts once
+        and sum(map(len, found)) == len(keys)  # no map repeats a key
     )
     return found, sizes, plain
 
 
 def _without_nulls(column: pa.MapArray) -> pa.MapArray:
-    """A null map counts as empty; its entries may be anything."""
+    """Replace null maps, which may have entries, by empty maps."""
     return pa.array([each or [] for each in column.to_pylist()], column.type)
 
 
 def _layout(column: pa.Array) -> tuple[list[int], bytes]:
-    """Where the values of a column of bytes begin and end, and the bytes; what a slice leaves out is left out."""
-    wide = column.type in (pa.large_string(), pa.large_binary())
+    """Return the offsets of the values of a column of bytes, and the bytes, without those outside of a slice."""
+    is_wide = column.type in (pa.large_string(), pa.large_binary())
     if not len(column):
         return [0], b""
-    _, places, content = column.buffers()
-    width, code = (8, "q") if wide else (4, "i")
-    view = memoryview(places)[column.offset * width : (column.offset + len(column) + 1) * width]
+    _, edges, content = column.buffers()
+    width, code = (8, "q") if is_wide else (4, "i")
+    view = memoryview(edges)[column.offset * width : (column.offset + len(column) + 1) * width]
     offsets = list(struct.unpack(f"={len(column) + 1}{code}", view))
     first = offsets[0]
     blob = bytes(memoryview(content)[first : offsets[-1]]) if content is not None else b""
@@ -188,7 +189,7 @@ def _lengths(offsets: list[int]) -> list[int]:
 
 
 def by_topic(batch: UploadedBatch, default: str | None, full_name: Callable[[str], str]) -> dict[str, Rows[Row]]:
-    """The rows of each topic, in the order in which topics first come."""
+    """Return the rows of each topic. Topics have the order of their first rows."""
     if batch.topics is None:
         if default is None:
             raise InvalidArgumentError("There is no topic: name one in the command, or in a column topic")
@@ -198,23 +199,23 @@ def by_topic(batch: UploadedBatch, default: str | None, full_name: Callable[[str
         raise InvalidArgumentError("A row has no topic, and the command names none")
     if len(set(names.values())) == 1:
         return {next(iter(names.values())) or "": batch.rows}
-    found: dict[str, Rows[Row]] = {name: Rows([], []) for name in names.values() if name}
+    topics: dict[str, Rows[Row]] = {name: Rows([], []) for name in names.values() if name}
     for draft, size, topic in zip(batch.rows.drafts, batch.rows.sizes, batch.topics, strict=True):
-        rows = found[names[topic] or ""]
+        rows = topics[names[topic] or ""]
         rows.drafts.append(draft)
         rows.sizes.append(size)
-    return found
+    return topics
 
 
-def pieces(rows: Rows[Row]) -> list[Rows[Row]]:
-    """Rows in parts small enough for the server to read each without delaying other requests."""
+def split(rows: Rows[Row]) -> list[Rows[Row]]:
+    """Split rows into pieces small enough for the server to read each without delaying other requests."""
     if len(rows.drafts) <= PIECE_ROWS and sum(rows.sizes) <= PIECE_BYTES:
         return [rows]
-    found: list[Rows[Row]] = []
-    start, size = 0, 0
-    for index, each in enumerate(rows.sizes):
-        if index > start and (index - start >= PIECE_ROWS or size + each > PIECE_BYTES):
-            found.append(Rows(rows.drafts[start:index], rows.sizes[start:index]))
-            start, size = index, 0
-        size += each
-    return [*found, Rows(rows.drafts[start:], rows.sizes[start:])]
+    pieces: list[Rows[Row]] = []
+    start, piece_size = 0, 0
+    for index, size in enumerate(rows.sizes):
+        if index > start and (index - start >= PIECE_ROWS or piece_size + size > PIECE_BYTES):
+            pieces.append(Rows(rows.drafts[start:index], rows.sizes[start:index]))
+            start, piece_size = index, 0
+        piece_size += size
+    return [*pieces, Rows(rows.drafts[start:], rows.sizes[start:])]

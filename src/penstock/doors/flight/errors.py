@@ -1,6 +1,6 @@
-"""How errors look to a Flight client: one table from the error tree to codes, and from those to Flight's classes.
+"""The error codes for Flight clients: the table from our error tree to codes, and from codes to Flight's classes.
 
-Nothing but a FlightError may leave a call: of any other exception Flight would send the traceback.
+Only a FlightError may leave a call. Of any other exception Flight would send the traceback.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from penstock.errors import PenstockError, where
 
 CODES: dict[type[PenstockError], str] = {
     errors.InvalidArgumentError: "invalid_argument",
+    errors.OtherMessagesError: "other_messages",
     errors.NotFoundError: "not_found",
     errors.AlreadyExistsError: "already_exists",
     errors.PermissionDeniedError: "unauthenticated",
@@ -36,11 +37,11 @@ CLASSES: dict[str, Any] = {
 
 
 class OutOfRangeError(errors.NotFoundError):
-    """Messages that were asked for are no longer kept; without an earliest offset it is another topic by now."""
+    """The requested messages are no longer kept. Without an earliest offset, another topic has the name now."""
 
     def __init__(self, topic: str, wanted: int = 0, earliest: int | None = None) -> None:
         super().__init__(
-            f"Topic {topic} was deleted and made again; what offset {wanted} meant is gone"
+            f"Topic {topic} was deleted and made again; its old messages from offset {wanted} on are gone"
             if earliest is None
             else f"Topic {topic} no longer has offset {wanted}: the earliest kept is {earliest}"
         )
@@ -48,12 +49,12 @@ class OutOfRangeError(errors.NotFoundError):
 
 
 def describe(error: PenstockError) -> dict[str, Any]:
-    """An error as the client reads it in `extra_info`."""
+    """Return the content of `extra_info` for an error."""
     if isinstance(error, OutOfRangeError):
-        place: dict[str, Any] = {"topic": error.topic, "wanted": error.wanted}
+        details: dict[str, Any] = {"topic": error.topic, "wanted": error.wanted}
         if error.earliest is not None:
-            place["earliest"] = error.earliest
-        return {"code": "out_of_range", "message": error.message, **place}
+            details["earliest"] = error.earliest
+        return {"code": "out_of_range", "message": error.message, **details}
     code = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), "internal")
     return {"code": code, "message": error.message}
 
@@ -66,7 +67,7 @@ def flight_error(error: PenstockError) -> Exception:
 
 
 def code_of(error: BaseException) -> str:
-    """The code that a client gets, of an error that leaves a call."""
+    """Return the code that a client gets for an error that leaves a call."""
     if not isinstance(error, flight.FlightError) or not error.extra_info:
         return "cancelled" if isinstance(error, GeneratorExit) else "internal"
     return str(msgspec.json.decode(error.extra_info)["code"])
@@ -74,7 +75,7 @@ def code_of(error: BaseException) -> str:
 
 @contextmanager
 def flight_errors(log: logging.Logger, what: str) -> Iterator[None]:
-    """Any error inside becomes a FlightError with one sentence."""
+    """Turn any error inside into a FlightError with one sentence."""
     try:
         yield
     except PenstockError as error:
@@ -82,6 +83,6 @@ def flight_errors(log: logging.Logger, what: str) -> Iterator[None]:
         raise flight_error(error) from None
     except flight.FlightError:
         raise
-    except Exception as error:  # noqa: BLE001 - a bug: the log has it, the client does not
+    except Exception as error:  # noqa: BLE001 - a bug: details go into the log only
         log.error("%s failed: %s", what, where(error))
         raise flight_error(errors.InternalError("The server failed to do this; its log says more")) from None

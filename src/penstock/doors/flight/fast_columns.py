@@ -1,4 +1,4 @@
-"""Arrow columns cut out of the stored bytes by Arrow, without decoding a message: the way of most scans.
+"""Arrow columns that Arrow cuts out of the stored bytes without decoding messages. Most scans use them.
 
 A stored batch is a MessagePack array of messages, and each message is an array of its fields:
 
@@ -10,10 +10,10 @@ A stored batch is a MessagePack array of messages, and each message is an array 
     |   c5: length in 2 bytes
     array of 9 fields
 
-Arrow reads the bytes before the data of all rows at once, and so knows where each row's data begins and ends. What
-follows starts with the attributes. One topic has few different maps of them, so each is looked for as a prefix,
-together with the `a0 cf` behind it. A batch with a message of any other layout (an ordering key, many different
-maps, data above 64 KiB) is left to `slow_columns`.
+Arrow reads the bytes before the data of all rows at once, which tell where each row's data begins and ends. The
+attributes follow. A topic has few different maps of attributes, so each map is searched as a prefix, together with the
+`a0 cf` behind it. A batch with a message of any other layout (an ordering key, many different maps, data above 64 KiB)
+is left to `slow_columns`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.doors.flight.slow_columns import NO_KEY, SAMPLE, TIME, StoredRow, 
 from penstock.doors.flight.stored_rows import StoredRows
 
 MAPS_MAX = 16  # different maps of attributes
-ROWS_MIN = 200  # with fewer the calls cost more than they save
+ROWS_MIN = 200  # with fewer rows the calls cost more than they save
 BODY_BYTES_MAX = 1 << 30  # positions are 31-bit numbers
 ROW_BYTES_MIN = 6
 
@@ -41,14 +41,14 @@ _row = msgspec.msgpack.Decoder(StoredRow[bytes])
 
 
 class FastColumns(NamedTuple):
-    """Where the fields are in the stored bytes."""
+    """The positions of fields in the stored bytes."""
 
     body: bytes
     rows: list[msgspec.Raw]
     begin: pa.Array  # of data
     end: pa.Array
     maps: list[bytes]  # the different attributes, still MessagePack
-    map_index: pa.Array  # which of them a row has
+    map_index: pa.Array  # index into `maps`, by row
 
     def slice(self, start: int, length: int) -> FastColumns:
         rows = self.rows[start : start + length]
@@ -63,7 +63,7 @@ class FastColumns(NamedTuple):
 
     def publish_time(self) -> pa.Array:
         first, last = (_row.decode(self.rows[index]).publish_time for index in (0, -1))
-        if first == last:  # then so are all between, as a topic's times never run backwards
+        if first == last:  # then all times between are the same, because the times of a topic never decrease
             return pa.repeat(pa.scalar(first // 1000, TIME), len(self.begin))
         lengths = pa.array([len(each) + len(NO_KEY_THEN_TIME) for each in self.maps], pa.int32())
         begin = pc.add(self.end, lengths.take(self.map_index))
@@ -76,7 +76,7 @@ class FastColumns(NamedTuple):
 
 
 def fast_columns(stored: StoredRows, *, data_only: bool = False) -> FastColumns | None:
-    """None: another layout. With `data_only` what follows the data is not looked at."""
+    """Return the columns, or None if the layout is another. With `data_only` the fields after the data are ignored."""
     if len(stored.rows) < ROWS_MIN or len(stored.body) > BODY_BYTES_MAX or sys.byteorder != "little":
         return None
     try:
@@ -87,13 +87,13 @@ def fast_columns(stored: StoredRows, *, data_only: bool = False) -> FastColumns 
         if data is None:
             return None
         maps = ([], data[0]) if data_only else _maps(stored, *data)
-    except msgspec.DecodeError:  # slow_columns says what is wrong
+    except msgspec.DecodeError:  # slow_columns raises the error
         return None
     return FastColumns(*stored, *data, *maps) if maps is not None else None
 
 
 def _data(stored: StoredRows) -> tuple[pa.Array, pa.Array] | None:
-    """Where the data of each message begins and ends."""
+    """Return where the data of each message begins and ends. None if the layout is another."""
     count = len(stored.rows)
     lengths = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(array("i", map(len, stored.rows)))])
     ends = pc.cumulative_sum(lengths)
@@ -117,7 +117,7 @@ def _data(stored: StoredRows) -> tuple[pa.Array, pa.Array] | None:
 
 
 def _maps(stored: StoredRows, begin: pa.Array, end: pa.Array) -> tuple[list[bytes], pa.Array] | None:
-    """The different attributes, and which of them each message has."""
+    """Return the different attributes, and for each message the index of its attributes."""
     count = len(begin)
     rests = _between(stored.body, end, pa.concat_arrays([begin[1:], pa.array([len(stored.body)], pa.int32())]))
     maps: list[bytes] = []
@@ -141,20 +141,20 @@ def _int32(value: int) -> pa.Scalar:
 
 
 def _byte_of(rows: pa.Array, index: int) -> pa.Array:
-    """One byte of each row, as a number; every row is long enough."""
+    """Return one byte of each row as a number. Every row is long enough."""
     found = pc.binary_slice(rows, index, index + 1)
     return pa.Array.from_buffers(pa.uint8(), len(rows), [None, found.buffers()[2]]).cast(pa.int32())
 
 
 def _between(body: bytes, begins: pa.Array, ends: pa.Array) -> pa.Array:
-    """A column of the bytes from each begin to its end; none begins before the one before it has ended.
+    """Return a column of the bytes from each begin to its end. The ranges are in order and do not overlap.
 
-    In Arrow a value begins where the last one ended, so the gaps are values as well: value, gap, value, gap ...
+    In Arrow a value begins where the last value ended, so the gaps are values as well: value, gap, value, gap ...
 
         offsets   begin[0]   end[0]   begin[1]   end[1]  ...   len(body)
         values          data      gap        data      gap
 
-    A begin and an end side by side, 32 bits each, are one number of 64 bits; every second value is taken.
+    A begin and an end side by side, 32 bits each, are one number of 64 bits. Every second value is taken.
     """
     pairs = pc.bit_wise_or(begins.cast(pa.int64()), pc.shift_left(ends.cast(pa.int64()), 32))
     edges = pa.concat_arrays([pairs, pa.array([len(body)], pa.int64())])

@@ -1,7 +1,6 @@
-"""Listening in place of the reader process until the first client comes, and handing clients over to it.
+"""The handover of clients to the reader process: until it listens, the server accepts connections in its place.
 
-Connections that come before the reader process listens are kept and then joined to it, byte by byte, in threads of
-their own; later ones reach it directly.
+These connections are then joined to the reader process, byte by byte, in threads. Later connections reach it directly.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ CLOSE_SECONDS = 0.5
 
 class Handover:
     def __init__(self, family: int, host: str, port: int) -> None:
-        """Listens from now on; OSError if the port is taken."""
+        """Begin to listen. OSError if the port is taken."""
         self._family, self._host = family, host
         self._listener = bound_socket(family, host, port)
         self._listener.listen(BACKLOG)
@@ -34,14 +33,14 @@ class Handover:
         self._waiting.append(connection)
 
     def stop_listening(self) -> None:
-        """Accept what has connected, and leave the port to the reader process."""
-        with suppress(OSError):  # there is no more, or the listener is closed already
+        """Accept the connections that wait, and leave the port to the reader process."""
+        with suppress(OSError):  # no connection waits, or the listener is closed already
             while True:
                 self._waiting.append(self._listener.accept()[0])
         self._listener.close()
 
     def hand_over(self) -> None:
-        """The reader process listens: join it to every connection that waited."""
+        """Join every waiting connection to the reader process, which listens now."""
         host = self._host
         if host in ("", "0.0.0.0", "::"):  # noqa: S104 - compared, not bound
             host = "::1" if self._family == socket.AF_INET6 else "127.0.0.1"
@@ -49,7 +48,7 @@ class Handover:
         for client in waiting:
             try:
                 service = socket.create_connection((host, self.port), timeout=5)
-            except OSError:  # it has ended meanwhile; its clients try again
+            except OSError:  # the reader process has ended meanwhile, and the client tries again
                 client.close()
                 continue
             for connection in (client, service):
@@ -58,7 +57,7 @@ class Handover:
             self._joined.append(_start(_join, client, service))
 
     def finish(self, seconds: float) -> None:
-        """The reader process has ended: wait until its clients have what it said last."""
+        """Wait until clients have the last answers of the reader process, which has ended."""
         until = time.monotonic() + max(seconds, 2 * CLOSE_SECONDS)
         for connection in self._joined:
             connection.join(max(until - time.monotonic(), 0))
@@ -70,7 +69,7 @@ class Handover:
 
 
 def bound_socket(family: int, host: str, port: int) -> socket.socket:
-    """OSError if the port is taken."""
+    """Return a socket bound to a port. OSError if the port is taken."""
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -88,21 +87,22 @@ def _start(target: Callable[..., None], *sockets: socket.socket) -> threading.Th
 
 
 def _join(client: socket.socket, service: socket.socket) -> None:
-    """Requests one way and answers the other, until all answers are there and the client has hung up.
+    """Copy requests one way and answers the other, until all answers are copied and the client has closed.
 
-    Bytes of the client that nobody read would turn the end of this process into a reset, and the last answer with it.
+    Unread bytes of the client would turn the end of this process into a reset, and the client could lose the last
+    answer.
     """
     with client, service:
         requests = _start(_copy, client, service)
         _copy(service, client)
         requests.join(CLOSE_SECONDS)
-        with suppress(OSError):  # a client that stays is not waited for
+        with suppress(OSError):  # do not wait for a client that stays connected
             client.shutdown(socket.SHUT_RDWR)
         requests.join()
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    """All that comes from one side to the other, and its end; what the other side no longer takes is dropped."""
+    """Copy all bytes and the end of the stream. Drop bytes that the target no longer accepts."""
     with suppress(OSError):
         while piece := source.recv(PIECE_BYTES):
             target.sendall(piece)

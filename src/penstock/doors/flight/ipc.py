@@ -1,6 +1,6 @@
-"""Records between the server and its reader process, as MessagePack; actions of clients are forwarded as they came.
+"""Records between the server and its reader process, in MessagePack. Actions of clients are forwarded as JSON.
 
-Both processes come from one installation, so nothing is kept for older ones, but for Decision: it is stored as well.
+Both processes come from one installation, so records need no compatibility. Only Decision does: it is stored as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.broker.limits import Limits
 
 T = TypeVar("T")
 
-REQUEST = "REQUEST"  # before a line of the request log, among the log lines of the reader process
+REQUEST = "REQUEST"  # the level of request log lines among the log lines of the reader process
 
 pack = msgspec.msgpack.Encoder().encode
 
@@ -27,23 +27,25 @@ class Record(msgspec.Struct, array_like=True):
 
 
 class Hello(Record):
-    """How the reader process is to serve; secrets come this way and not on its command line."""
+    """The configuration of the reader process. It is not on the command line, because it has secrets."""
 
     host: str
     port: int
     project: str  # of topics named without one
-    data: str | None  # the folder of the store; None: messages are read over the link
+    data: str | None  # the folder of the store. None: messages are read over the link
     limits: Limits
     tokens: list[str]
-    certificate: bytes  # PEM; empty: no TLS
+    certificate: bytes  # PEM. Empty: no TLS
     private_key: bytes
-    unfinished: list[str] = []  # queries whose decided rows were not all copied
+    unfinished: list[str] = []  # queries whose decided rows are not all copied
     log_level: int = 20
     log_requests: bool = False
+    read_bytes_max: int = 0
+    read_unread_seconds: float = 0
 
 
 class TopicBounds(Record):
-    """What a scan has to know of a topic: fields of TopicMetadata."""
+    """The fields of TopicMetadata that a scan needs."""
 
     name: str
     number: int
@@ -59,20 +61,21 @@ Row: TypeAlias = tuple[bytes, dict[str, str], str]  # the fields of a draft that
 
 
 class Rows(Record, Generic[T]):
-    """Checked by the reader process: sent as Row, received as Draft."""
+    """Rows checked by the reader process. They are sent as Row and received as Draft."""
 
     drafts: list[T]
     sizes: list[int]
 
 
 class Publish(Record, Generic[T]):
-    """Publish these rows, after those that were sent before under the same number."""
+    """The last frame of a publish: publish these rows after the rows of earlier frames with the same number."""
 
     topic: str
     producer: str  # empty: without a publish-once key
     epoch: int
     sequence: int
     rows: Rows[T]
+    digest: int = 0  # of all rows of the publish. 0: without a publish-once key
 
 
 class PublishResult(Record):
@@ -82,14 +85,15 @@ class PublishResult(Record):
 
 
 class Decision(Record):
-    """Which staged rows of a query count for an epoch."""
+    """The staged rows of a query that are published in an epoch."""
 
     query: str
     epoch: int
     ranges: list[tuple[int, int]]  # (first, until), in the order of publishing
     finished: bool = False
+    at: int = 0  # time of the decision, in nanoseconds since 1970. 0 in stores of older releases
 
 
 class Decided(Record):
     decision: Decision
-    repeated: bool  # another one was there before
+    repeated: bool  # the epoch was decided before

@@ -2,7 +2,7 @@
 
     length of the body, number, length of the word | word | body
 
-A request is a number, a verb and a body; its answer has the same number, and a word that is empty or names an error.
+A request is a number, a verb and a body. Its answer has the same number, and a word that is empty or names an error.
 A frame with the number 0 is a notice of the server, not an answer.
 """
 
@@ -41,12 +41,12 @@ ERRORS: dict[str, type[PenstockError]] = {
 
 
 def error_word(error: PenstockError) -> str:
-    """The name of the class of the tree an error belongs to."""
+    """Return the name of the public class of an error."""
     return next(kind.__name__ for kind in type(error).__mro__ if ERRORS.get(kind.__name__) is kind)
 
 
 class ServerEnd:
-    """Reads requests in the event loop and sends answers as they come."""
+    """The server's end of the link. It reads requests in the event loop and sends answers in any order."""
 
     def __init__(self, answer: Callable[[Frame], Awaitable[bytes | None]]) -> None:
         self._answer = answer
@@ -54,7 +54,7 @@ class ServerEnd:
         self._writer: asyncio.StreamWriter | None = None
 
     async def run(self, own: socket.socket) -> None:
-        """Serve one reader process until it is gone."""
+        """Serve one reader process until the link ends."""
         reader, self._writer = await asyncio.open_unix_connection(sock=own, limit=1 << 20)
         try:
             while True:
@@ -66,7 +66,7 @@ class ServerEnd:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
                 del body
-                await asyncio.sleep(0)  # other doors run between two frames
+                await asyncio.sleep(0)  # let other tasks run between two frames
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -80,7 +80,7 @@ class ServerEnd:
     async def _serve(self, frame: Frame) -> None:
         try:
             word, body = "", await self._answer(frame)
-            if body is None:  # a part of something; its end will be answered
+            if body is None:  # only the last frame of a request is answered
                 return
         except PenstockError as error:
             word, body = error_word(error), error.message.encode()
@@ -94,12 +94,12 @@ class ServerEnd:
 
 
 class ReaderEnd:
-    """Sends from any thread; a thread of its own reads the answers."""
+    """The reader process's end of the link. Any thread may send, and a separate thread reads the answers."""
 
-    def __init__(self, own: socket.socket, *, noticed: Callable[[Frame], None], ended: Callable[[], None]) -> None:
+    def __init__(self, own: socket.socket, *, on_notice: Callable[[Frame], None], on_end: Callable[[], None]) -> None:
         self._socket = own
-        self._noticed = noticed
-        self._ended = ended
+        self._on_notice = on_notice
+        self._on_end = on_end
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[bytes]] = {}
         self._sending = threading.Lock()
@@ -109,11 +109,11 @@ class ReaderEnd:
         return next(self._numbers)
 
     def call(self, verb: str, body: bytes = b"") -> bytes:
-        """The answer, when it has come."""
-        return self.ask(verb, body).result()
+        """Send a request and return its answer."""
+        return self.request(verb, body).result()
 
-    def ask(self, verb: str, body: bytes, number: int = 0) -> Future[bytes]:
-        """The answer to come. With a `number` it may follow frames that were sent under the same one."""
+    def request(self, verb: str, body: bytes, number: int = 0) -> Future[bytes]:
+        """Send a request and return a future of its answer. A `number` continues frames sent under that number."""
         number = number or self.number()
         answer: Future[bytes] = Future()
         self._waiting[number] = answer
@@ -121,7 +121,7 @@ class ReaderEnd:
         return answer
 
     def send(self, word: str, body: bytes, number: int) -> None:
-        """A frame that gets no answer of its own."""
+        """Send a frame that is not answered."""
         try:
             with self._sending:
                 self._socket.sendall(head(number, word, len(body)))
@@ -130,18 +130,20 @@ class ReaderEnd:
             raise UnavailableError("The server is stopping") from None
 
     def _listen(self) -> None:
-        """Read answers until the link ends. Without this thread every caller would wait for ever, so whatever ends
-        it ends the link."""
+        """Read answers until the link ends.
+
+        Without this thread every caller would wait without end, so the link ends with the thread.
+        """
         try:
             with self._socket.makefile("rb", buffering=1 << 20) as stream:
                 while (frame := _next_frame(stream.read)) is not None:
                     self._receive(frame)
         finally:
-            self._ended()
+            self._on_end()
 
     def _receive(self, frame: Frame) -> None:
         if frame.number == NOTICE:
-            self._noticed(frame)
+            self._on_notice(frame)
             return
         answer = self._waiting.pop(frame.number)
         if not frame.word:
@@ -151,7 +153,7 @@ class ReaderEnd:
 
 
 def _next_frame(read: Callable[[int], bytes]) -> Frame | None:
-    """None at the end."""
+    """Return the next frame, or None at the end."""
     try:
         header = read(HEADER.size)
         if len(header) < HEADER.size:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.fields import File, Names, Port, setting
+from penstock.fields import Bytes, File, Port, Seconds, Tokens, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlightOptions:
-    port: Port = setting(8815, "Arrow Flight, for Spark.")
-    tokens: Names = setting((), "Bearer tokens; with any, every call needs one.", secret=True)
-    tls_cert: File = setting(None, "Certificate, PEM; with it the door speaks TLS only.")
-    tls_key: File = setting(None, "Its private key, PEM.")
+    port: Port = setting(8815, "Port of Arrow Flight, for Spark.")
+    tokens: Tokens = setting((), "Bearer tokens. If there are any, every call needs one.", secret=True)
+    tls_cert: File = setting(None, "TLS certificate, a PEM file. With it, only TLS connections are accepted.")
+    tls_key: File = setting(None, "Private key of the certificate, a PEM file.")
+    read_bytes_max: Bytes = setting(
+        256 << 20, "Memory for batches that clients have requested and not read yet. 0 means no limit."
+    )
+    read_timeout: Seconds = setting(60, "End a download if the client reads nothing for this time. 0 means never.")

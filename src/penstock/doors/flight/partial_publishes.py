@@ -1,4 +1,4 @@
-"""Rows of publishes whose last frame has not come yet, charged to the memory budget of all doors."""
+"""Partial publishes: rows that wait for the last frame of their publish, charged to the budget of all doors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.wire.budget import Budget
 
 class PartialPublish:
     def __init__(self, budget: Budget) -> None:
-        self.rows: list[Rows[Draft]] | None = []  # None: refused, there was no memory for it
+        self.rows: list[Rows[Draft]] | None = []  # None: refused, because there was no memory
         self.account = budget.account(self._refuse)
 
     def charge(self, size: int) -> bool:
@@ -41,7 +41,7 @@ class PartialPublishes:
             partial.rows.append(rows)
 
     def refuse(self, number: int) -> None:
-        """Refuse a publish whose last frame has not come yet."""
+        """Refuse a publish when its last frame comes."""
         self._find(number).refuse()
 
     def _find(self, number: int) -> PartialPublish:
@@ -51,8 +51,8 @@ class PartialPublishes:
         return partial
 
     @contextmanager
-    def completed(self, number: int, size: int) -> Iterator[list[Rows[Draft]]]:
-        """The rows that came before the last frame. UnavailableError if there was no memory for all of them."""
+    def complete(self, number: int, size: int) -> Iterator[list[Rows[Draft]]]:
+        """Yield the rows that came before the last frame. UnavailableError if there was no memory for all of them."""
         partial = self._partial.pop(number, None) or PartialPublish(self._budget)
         try:
             if not partial.charge(size) or partial.rows is None:
@@ -63,7 +63,7 @@ class PartialPublishes:
             partial.account.close()
 
     def clear(self) -> None:
-        """The reader process has ended, so the last frames will not come."""
+        """Drop all rows, because the reader process has ended and the last frames will not come."""
         for partial in self._partial.values():
             partial.account.close()
         self._partial.clear()

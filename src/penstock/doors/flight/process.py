@@ -1,12 +1,13 @@
-"""The reader process of the Flight door, a main module: it scans the store and speaks Arrow in place of the server.
+"""The main module of the reader process, which scans the store and speaks Flight for the server.
 
-    python -m penstock.doors.flight.process FD        started by the door, with one end of a socket pair
+    python -m penstock.doors.flight.process FD        started by the server, with one end of a socket pair
 
-It never outlives its server: when the link ends it exits at once, whatever it is doing.
+The process never outlives its server: it exits as soon as the link ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -14,6 +15,7 @@ import queue
 import signal
 import socket
 import sys
+import threading
 from importlib.abc import MetaPathFinder
 from typing import Any
 
@@ -23,21 +25,21 @@ from penstock.doors.flight.ipc import REQUEST, Hello, unpack
 from penstock.doors.flight.link import Frame, ReaderEnd
 from penstock.doors.port import join_address
 from penstock.errors import where
-from penstock.memory import calm_collector
-from penstock.wire.requestlog import LOGGER, RequestLine, RequestLog
+from penstock.memory import calm_collector, trim_when_quiet
+from penstock.wire.request_log import LOGGER, RequestLine, RequestLog
 
 log = logging.getLogger("penstock.doors.flight")
 
-NICENESS = 5  # where processors are short, the broker goes before the scans
+NICENESS = 5  # if processors are short, the broker runs before the scans
 
 
 def run(own: socket.socket) -> None:
-    # These imports take long; until they are done the server listens in our place.
+    # These imports take long. Until they are done the server listens for this process.
     from penstock.assembly import open_log_reader
     from penstock.doors.flight.service import FlightService
 
     notices: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # of the server: `hello`, then `stop`
-    link = ReaderEnd(own, noticed=notices.put, ended=lambda: os._exit(0))
+    link = ReaderEnd(own, on_notice=notices.put, on_end=lambda: os._exit(0))
     link.send("ready", b"", 0)
     hello: Hello = unpack(notices.get().body, Hello)
     logging.getLogger().setLevel(hello.log_level)
@@ -54,11 +56,12 @@ def run(own: socket.socket) -> None:
             requests,
             tls_certificates=[(hello.certificate, hello.private_key)] if secure else None,
         )
-    except Exception as error:  # noqa: BLE001 - of any kind: without a service there is nothing to do here
+    except Exception as error:  # noqa: BLE001 - the process cannot run without its service
         log.error("cannot serve on %s port %d: %s", hello.host, hello.port, where(error))
         os._exit(1)
-    gc.freeze()  # what exists now stays
+    gc.freeze()  # objects that exist now are never collected
     calm_collector()
+    threading.Thread(target=lambda: asyncio.run(trim_when_quiet()), name="penstock-memory", daemon=True).start()
     link.send("open", b"", 0)
     service.staging.finish(hello.unfinished)
     notices.get()
@@ -67,7 +70,7 @@ def run(own: socket.socket) -> None:
 
 
 class Lines(logging.Formatter):
-    """Lines as the server reads them: a level and one line of text, or a request as JSON."""
+    """Log lines for the server: a level and one line of text, or a request as JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.msg, RequestLine):
@@ -77,7 +80,7 @@ class Lines(logging.Formatter):
 
 
 class NoPandas(MetaPathFinder):
-    """Arrow loads pandas where it is installed, for its types: none is used here, and loading takes long."""
+    """An import hook that hides pandas. Arrow would load it, which takes long, and nothing here uses it."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         if name == "pandas":
@@ -86,7 +89,7 @@ class NoPandas(MetaPathFinder):
 
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they are for the server, which sends `stop`
+        signal.signal(number, signal.SIG_IGN)  # signals are for the server, which sends `stop`
     os.nice(NICENESS)
     sys.meta_path.insert(0, NoPandas())
     lines = logging.StreamHandler(sys.stderr)

@@ -1,10 +1,11 @@
-"""Publishing from the reader process: rows go to the server in frames, and only so many bytes at a time."""
+"""Publishing from the reader process: rows go to the server in frames, with a limit of bytes in flight."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from zlib import crc32
 
 from penstock.doors.flight.ipc import Publish, PublishResult, Row, Rows, pack, unpack
 from penstock.doors.flight.link import ReaderEnd
@@ -13,7 +14,11 @@ IN_FLIGHT_BYTES = 64 << 20
 
 
 class ByteLimit:
-    """A publish takes all the bytes it needs before any is sent, so none waits for another; a larger one goes alone."""
+    """A limit of bytes in flight.
+
+    A publish takes all its bytes before it sends any, so two publishes never wait for each other. A publish above the
+    limit is sent alone.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -21,7 +26,7 @@ class ByteLimit:
         self._changed = threading.Condition()
 
     def take(self, size: int) -> int:
-        """Wait until there is room; how much was taken."""
+        """Wait until there is room for `size` bytes, or for all bytes. Return the bytes taken."""
         size = min(size, self._size)
         with self._changed:
             self._changed.wait_for(lambda: self._left >= size)
@@ -42,16 +47,28 @@ class Publisher:
     def publish(
         self, topic: str, pieces: Sequence[Rows[Row]], producer: str = "", epoch: int = 0, sequence: int = 0
     ) -> Future[bytes]:
-        """One publish, sent in pieces. Waits while too much is in flight: nothing more is read from the client."""
+        """Send one publish in pieces. Block while too much is in flight, so that the client is not read either."""
         taken = self._in_flight.take(sum(sum(piece.sizes) for piece in pieces))
         number = self._link.number()
+        digest = rows_digest(pieces) if producer else 0
         for piece in pieces[:-1]:
             self._link.send("rows", pack(piece), number)
-        answer = self._link.ask("publish", pack(Publish(topic, producer, epoch, sequence, pieces[-1])), number)
+        answer = self._link.request(
+            "publish", pack(Publish(topic, producer, epoch, sequence, pieces[-1], digest)), number
+        )
         answer.add_done_callback(lambda _: self._in_flight.give_back(taken))
         return answer
 
 
+def rows_digest(pieces: Sequence[Rows[Row]]) -> int:
+    """Return a number above 0 that depends on the rows and not on their order.
+
+    A request is published as a whole, so a repeat with the same rows in another order loses nothing. Spark gives the
+    rows of a shuffle in the order in which they arrive.
+    """
+    return sum(crc32(pack(row)) for piece in pieces for row in piece.drafts) or 1
+
+
 def result(answer: Future[bytes]) -> PublishResult:
-    found: PublishResult = unpack(answer.result(), PublishResult)
-    return found
+    published: PublishResult = unpack(answer.result(), PublishResult)
+    return published

@@ -1,6 +1,6 @@
-"""How much a reader takes at a time, and how it is split into parts.
+"""Ranges of topics: limits on what a reader takes at a time, and splits into parts.
 
-Both go by stored bytes, which positions in the log give without reading the messages in between.
+Both use stored bytes. Positions in the log give the bytes of a range without reading its messages.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ PARTS_MAX = 10_000
 
 
 class TooManyPartsError(InvalidArgumentError):
-    """That makes more than 10,000 parts; ask for larger ones"""
+    """The ranges have more than 10,000 parts; ask for larger ones"""
 
 
 class Span(NamedTuple):
-    """A range of one topic, and where it lies in bytes."""
+    """A range of one topic, in offsets and in bytes."""
 
     topic: TopicBounds
     first: int
@@ -43,17 +43,20 @@ def span(log: TopicLog, topic: TopicBounds, first: int, until: int) -> Span:
     return Span(topic, first, until, log.position(topic, first), log.position(topic, until))
 
 
-def limited(log: TopicLog, spans: Sequence[Span], rows: int | None, size: int | None) -> dict[str, int]:
-    """Where each range ends when all together keep within the limits; at least one message comes if there is one."""
+def limit(log: TopicLog, spans: Sequence[Span], rows: int | None, size: int | None) -> dict[str, int]:
+    """Return where each range ends so that all together are within the limits.
+
+    If there are messages, the ranges have at least one.
+    """
     until = {each.topic.name: each.until for each in spans}
     total_rows, total_bytes = sum(each.rows for each in spans), sum(each.bytes for each in spans)
     if rows is not None and rows < total_rows:
-        shares = apportioned(max(rows, 1), [each.rows for each in spans])
+        shares = apportion(max(rows, 1), [each.rows for each in spans])
         until |= {each.topic.name: each.first + share for each, share in zip(spans, shares, strict=True)}
     if size is not None and size < total_bytes:
         for each in spans:
             share = each.start + size * each.bytes // total_bytes
-            # The last offset with no more than its share before it.
+            # The last offset with at most the share before it.
             end = log.offset(each.topic, share + 1, each.first, each.until)
             end = end if log.position(each.topic, end) <= share else end - 1
             until[each.topic.name] = min(until[each.topic.name], max(end, each.first))
@@ -63,8 +66,8 @@ def limited(log: TopicLog, spans: Sequence[Span], rows: int | None, size: int | 
     return until
 
 
-def apportioned(amount: int, weights: Sequence[int]) -> list[int]:
-    """An amount, at most the sum of the weights, shared in proportion to them: whole numbers that add up to it."""
+def apportion(amount: int, weights: Sequence[int]) -> list[int]:
+    """Share an amount in proportion to weights, in whole numbers. The amount is at most the sum of the weights."""
     total = sum(weights)
     shares = [amount * weight // total for weight in weights]
     rests = sorted(range(len(weights)), key=lambda index: (-(amount * weights[index] % total), index))
@@ -74,7 +77,7 @@ def apportioned(amount: int, weights: Sequence[int]) -> list[int]:
 
 
 def backlog(log: TopicLog, topic: TopicBounds, first: int, until: int | None) -> Span:
-    """What a reader has not read yet; it begins at the head if that is beyond `first`."""
+    """Return the range that a reader has not read yet. It begins at the head if that is beyond `first`."""
     if first > topic.tail:
         raise InvalidArgumentError(f"Topic {topic.name} ends at offset {topic.tail}; it has no offset {first} yet")
     end = topic.tail if until is None else min(until, topic.tail)
@@ -83,7 +86,7 @@ def backlog(log: TopicLog, topic: TopicBounds, first: int, until: int | None) ->
 
 
 def split(log: TopicLog, spans: Sequence[Span], size: int, rows: int | None, parts: int) -> list[Span]:
-    """Cut ranges into parts of about `size` bytes and at most `rows` rows, `parts` of them or more."""
+    """Split ranges into at least `parts` parts of about `size` bytes and at most `rows` rows."""
     total = sum(each.bytes for each in spans)
     target = max(1, min(size, -(-total // max(parts, 1))))
     found: list[Span] = []
@@ -119,7 +122,7 @@ def _by_rows(log: TopicLog, part: Span, rows: int | None) -> list[Span]:
 
 
 def _at_least(log: TopicLog, found: list[Span], parts: int) -> list[Span]:
-    """Halve the longest parts until there are enough, or each is a single message."""
+    """Halve the longest parts until there are enough parts, or each part is a single message."""
     while len(found) < parts and found:
         index = max(range(len(found)), key=lambda each: found[each].rows)
         if found[index].rows < 2:
@@ -128,8 +131,8 @@ def _at_least(log: TopicLog, found: list[Span], parts: int) -> list[Span]:
     return found
 
 
-def checked(topic: TopicBounds, first: int, until: int, *, lossy: bool = False) -> tuple[int, int]:
-    """A range that can be read; where not all is kept any more a lossy one begins later."""
+def check_range(topic: TopicBounds, first: int, until: int, *, lossy: bool = False) -> tuple[int, int]:
+    """Check that a range can be read, and return it. A lossy range begins at the head if that is later."""
     if not 0 <= first <= until:
         raise InvalidArgumentError(f"A range goes from 0 or more upwards, not from {first} to {until}")
     if until > topic.tail:

@@ -1,4 +1,4 @@
-"""Which rows of a column of maps are equal, found by Arrow, so that Python converts each different map once."""
+"""Equal maps in a column, found by Arrow, so that Python converts each different map once."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SAMPLE = 64  # rows that show whether the others repeat
-ENTRIES_MAX = 16  # of a map, beyond which comparing costs more than it saves
+ENTRIES_MAX = 16  # with more entries in a map, comparing costs more than it saves
 
 
 class RepeatedMaps(NamedTuple):
     different: pa.MapArray
-    indices: list[int]  # which of them each row has
+    indices: list[int]  # index into `different`, by row
 
 
 def repeated_maps(column: pa.MapArray) -> RepeatedMaps | None:
-    """None where that does not help: most rows differ, have different numbers of entries, or null values."""
+    """Return the different maps. None if most rows differ, or have different numbers of entries, or null values."""
     sample = _codes(column.slice(0, SAMPLE))
     if sample is None or len(sample.dictionary) > len(sample) // 2:
         return None
@@ -31,7 +31,7 @@ def repeated_maps(column: pa.MapArray) -> RepeatedMaps | None:
 
 
 def _codes(column: pa.MapArray) -> pa.DictionaryArray | None:
-    """A number for each row, equal for equal rows; None if they cannot be compared."""
+    """Return a number for each row, equal for equal rows. None if they cannot be compared."""
     edges = numbers(column.offsets)
     first, last, rows = edges[0], edges[-1], len(column)
     width = (last - first) // rows if rows else 0
@@ -48,14 +48,14 @@ def _codes(column: pa.MapArray) -> pa.DictionaryArray | None:
     codes = None
     for index in range(width):
         each = pc.list_element(lists, index)
-        if codes is not None:  # numbered anew each time, so that the product stays small
+        if codes is not None:  # numbered again each time, so that the product stays small
             each = pc.add(pc.multiply(codes.indices.cast(pa.int64()), len(pairs.dictionary)), each)
         codes = each.dictionary_encode()
     return codes
 
 
 def numbers(column: pa.Array) -> list[int]:
-    """The integers of a column of 32 bits without nulls; Arrow would make a scalar for each on the way."""
+    """Return the integers of a 32-bit column without nulls. Arrow's own conversion makes a scalar for each."""
     view = memoryview(column.buffers()[1]).cast("i")
     found: list[int] = view[column.offset : column.offset + len(column)].tolist()
     return found

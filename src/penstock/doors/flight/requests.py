@@ -1,6 +1,7 @@
-"""Answers to the reader process: actions of Flight clients, forwarded as they came, and its own requests.
+"""Answers to the reader process: to its own requests, and to the actions of Flight clients that it forwards.
 
-An answer waits until what it rests on is durable: an offset that a client has seen can be read, also after a crash.
+An answer waits until everything it depends on is durable, so an offset that a client has seen can be read after a
+crash too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from penstock.broker.facts import Published, TopicDeleted
 from penstock.broker.model import SECOND, Draft, Message
 from penstock.doors.consumers import Consumer
 from penstock.doors.flight import codec
+from penstock.doors.flight.cursor_leases import CursorLeases
 from penstock.doors.flight.cursors import Cursors, existing_topic
 from penstock.doors.flight.decisions import Decisions
 from penstock.doors.flight.ipc import Publish, PublishResult, Rows, TopicBounds, pack, unpack
@@ -27,6 +29,7 @@ from penstock.engine.port import Once, Queue, SubscriptionMetadata, TopicMetadat
 from penstock.errors import AlreadyExistsError, InternalError, InvalidArgumentError, PenstockError, where
 from penstock.journal.codec import encode_messages
 from penstock.journal.port import StoredBatch
+from penstock.names import TOPICS, check_pubsub_name
 from penstock.wire.budget import Budget
 
 WAIT_SECONDS_MAX = 30
@@ -46,6 +49,7 @@ class Requests:
         self._names = codec.Names(project)
         self._log = log
         self._cursors = Cursors(queue, self._names)
+        leases = CursorLeases(self._names)
         self.decisions = Decisions(queue, self._names, self._cursors)
         self.partial = PartialPublishes(budget)
         self.waiters = TopicWaiters()
@@ -55,6 +59,8 @@ class Requests:
             "topic.ensure": self._ensure_topic,
             "cursor.open": self._cursors.open,
             "cursor.advance": self._cursors.advance,
+            "cursor.hold": leases.hold,
+            "cursor.release": leases.release,
             "cursor.list": self._cursors.list,
             "cursor.delete": self._cursors.delete,
             "stage.last": self.decisions.last,
@@ -77,7 +83,7 @@ class Requests:
                 self._add_rows(frame)
                 return None
             if frame.word == "publish":
-                with self.partial.completed(frame.number, len(frame.body)) as earlier:
+                with self.partial.complete(frame.number, len(frame.body)) as earlier:
                     return await self._publish(earlier, frame.body)
             if (action := self._actions.get(frame.word)) is not None:
                 asked = codec.read(frame.body, codec.ACTIONS[frame.word].request, frame.word)
@@ -90,18 +96,20 @@ class Requests:
             raise InternalError("The server failed to do this; its log says more") from error
 
     def _add_rows(self, frame: Frame) -> None:
-        """Keep the rows of a publish until its last frame comes. Only that frame is answered, so rows that cannot be
-        kept refuse the publish there."""
+        """Keep the rows of a publish until its last frame comes.
+
+        Only the last frame is answered. If the rows cannot be kept, that frame is refused.
+        """
         try:
             self.partial.add(frame.number, _rows.decode(frame.body), len(frame.body))
-        except Exception as error:  # noqa: BLE001 - a bug; the publish is refused whole
+        except Exception as error:  # noqa: BLE001 - a bug: the whole publish is refused
             self._log.error("rows of a publish could not be kept: %s", where(error))
             self.partial.refuse(frame.number)
 
     # ------------------------------------------------------------------ topics
 
     async def _bounds(self, asked: codec.Bounds) -> dict[str, Any]:
-        """The bounds of topics, once one of them is beyond what was asked; patterns are left to the reader process."""
+        """Return the bounds of topics. Wait until a tail is beyond its `after`. The reader process matches patterns."""
         if asked.topics is not None and asked.pattern is not None:
             raise InvalidArgumentError("bounds: topics and pattern exclude each other")
         if not 0 <= asked.wait_seconds <= WAIT_SECONDS_MAX:
@@ -117,12 +125,12 @@ class Requests:
                 break
             await self.waiters.wait({each.number for each in found}, left)
         await self._queue.commit()
-        shown = {}
-        for each in found:
-            if names is not None or each.name != self.decisions.topic:  # staged rows belong to other topics
-                size = each.position - each.head_position
-                shown[each.name] = {"head": each.head, "tail": each.tail, "bytes": size, "identity": each.identity}
-        return {"topics": shown}
+        bounds = {}
+        for topic in found:
+            if names is not None or topic.name != self.decisions.topic:  # staged rows belong to other topics
+                size = topic.position - topic.head_position
+                bounds[topic.name] = {"head": topic.head, "tail": topic.tail, "bytes": size, "identity": topic.identity}
+        return {"topics": bounds}
 
     async def _topic_bounds(self, body: bytes) -> list[TopicBounds]:
         names, missing_ok = unpack(body, tuple[list[str] | None, bool])
@@ -148,14 +156,16 @@ class Requests:
 
     async def _ensure_topic(self, asked: codec.TopicEnsure) -> dict[str, Any]:
         name = self._names.topic(asked.topic)
+        if await self._queue.find_topic(name) is not None:
+            return {"topic": name, "created": False}
         try:
-            await self._queue.create_topic(name)
+            await self._queue.create_topic(check_pubsub_name(name, TOPICS))  # the name may come from data
         except AlreadyExistsError:
             return {"topic": name, "created": False}
         return {"topic": name, "created": True}
 
     async def _read(self, body: bytes) -> StoredBatch | None:
-        """The first messages of a range: as many as one frame should carry."""
+        """Return the first messages of a range, with a size that fits into one frame."""
         topic, first, until = unpack(body, tuple[int, int, int])
         name = (await existing_topic(self._queue, topic)).name
         messages = await self._queue.read(name, first, min(until, first + SLICE_ROWS))
@@ -170,14 +180,14 @@ class Requests:
         if earlier:
             drafts = [draft for rows in (*earlier, asked.rows) for draft in rows.drafts]
             sizes = [size for rows in (*earlier, asked.rows) for size in rows.sizes]
-        once = Once(asked.producer, asked.epoch, asked.sequence) if asked.producer else None
+        once = Once(asked.producer, asked.epoch, asked.sequence, asked.digest) if asked.producer else None
         appended = await self._queue.publish(asked.topic, drafts, once, sizes=sizes)
-        # Only a publish that was stored has a time: one without is repeated.
+        # Only a stored publish has a time, so a publish without a time is a repeat.
         return pack(PublishResult(appended.first, appended.total, bool(appended.total) and not appended.at))
 
 
 def _first_bytes(messages: list[Message], size: int) -> list[Message]:
-    """The messages before there are so many bytes, at least one if there is one."""
+    """Return the first messages with about `size` bytes, at least one if there is one."""
     if not messages or messages[-1].position - messages[0].position < size:
         return messages
     end = messages[0].position + size
@@ -185,14 +195,14 @@ def _first_bytes(messages: list[Message], size: int) -> list[Message]:
 
 
 class TopicWaiters:
-    """Requests that wait until a topic has more messages."""
+    """The requests that wait until a topic has more messages."""
 
     def __init__(self) -> None:
         self._topics: dict[asyncio.Future[None], set[int]] = {}  # numbers of topics, by waiter
         self.closed = False
 
     async def wait(self, topics: set[int], seconds: float) -> None:
-        """Until one of the topics may have more, or the time is over."""
+        """Wait until one of the topics may have more messages, or the time is over."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._topics[woken] = topics
         try:

@@ -1,6 +1,6 @@
-"""The Flight door in the server: it holds the port, starts the reader process and answers its requests.
+"""The Flight door in the server process: it holds the port, starts the reader process and answers its requests.
 
-The reader process is started when the first client comes. If it ends, another is started at the same address.
+The reader process is started when the first client connects. If it ends, another one is started at the same address.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ from penstock.doors.port import join_address
 from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
-from penstock.wire.requestlog import LOGGER, RequestLine, RequestLog
+from penstock.wire.request_log import LOGGER, RequestLine, RequestLog
 from penstock.wire.trust import server_context
 
 PROCESS = "penstock.doors.flight.process"
 START_SECONDS = 60.0
 BACKOFF_SECONDS = (0.1, 5.0)
-# A scan allocates and frees megabytes at a time; a C library that has these settings keeps them for the next batch.
+# A scan allocates and frees megabytes at a time. With these settings the C library keeps freed memory for the next
+# batch, and returns it when the process is quiet. Arrow's own allocator keeps memory for every thread.
 ALLOCATION = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
 }
-STEADY_SECONDS = 10.0  # a reader process that lived so long did not fail at the start
+STEADY_SECONDS = 10.0  # a reader process that lived this long did not fail at its start
 
 
 class FlightDoor:
@@ -56,7 +58,7 @@ class FlightDoor:
         queue: Queue,
         log: logging.Logger,
         project: str,
-        data: str | None = None,  # the folder of the store; None: everything is in memory
+        data: str | None = None,  # the folder of the store. None: everything is in memory
         options: FlightOptions | None = None,
         budget: Budget | None = None,
         requests: RequestLog | None = None,
@@ -111,6 +113,8 @@ class FlightDoor:
             *key_pair,
             log_level=self._log.getEffectiveLevel(),
             log_requests=self._logs_requests,
+            read_bytes_max=self._options.read_bytes_max,
+            read_unread_seconds=self._options.read_timeout,
         )
         self._listener = self._queue.on([Published, TopicDeleted], self._requests.waiters.on_fact)
         self._supervisor = asyncio.create_task(self._supervise(self._handover))
@@ -127,32 +131,32 @@ class FlightDoor:
         if self._handover is not None:
             await asyncio.to_thread(self._handover.finish, until - loop.time())
         self._queue.off(self._listener)
-        for held in (self._handover, self._holder):
-            if held is not None:
-                held.close()
+        for listener in (self._handover, self._holder):
+            if listener is not None:
+                listener.close()
 
     async def _open(self, handover: Handover) -> None:
-        """Start a reader process; returns when it listens."""
+        """Start a reader process, and return when it listens."""
         self._child = ChildProcess(self._requests, self._log, lambda: self._release_port(handover))
         unfinished = await self._requests.decisions.unfinished_queries()
         await self._child.start(msgspec.structs.replace(self._hello, unfinished=unfinished))
         await asyncio.to_thread(handover.hand_over)
 
     def _release_port(self, handover: Handover) -> None:
-        """A reader process is about to listen; a socket that does not listen keeps the port for the next one."""
+        """Stop listening, and keep the port with a socket that does not listen: a reader process is about to listen."""
         handover.stop_listening()
         if self._holder is None:
             self._holder = bound_socket(self._family, self._hello.host, self._port)
 
     async def _supervise(self, handover: Handover) -> None:
-        """Start a reader process when the first client comes, and another when it ends."""
+        """Start a reader process when the first client connects, and another one when it ends."""
         if not await self._requests.decisions.unfinished_queries():
             await handover.first_client()
         loop, pause = asyncio.get_running_loop(), BACKOFF_SECONDS[0]
         while not self._stopping:
-            with suppress(UnavailableError, OSError):  # it has ended, which is logged
+            with suppress(UnavailableError, OSError):  # its end is logged
                 await self._open(handover)
-            assert self._child is not None, "it was made, even if it did not start"
+            assert self._child is not None, "it exists even if it did not start"
             since = loop.time()
             code = await self._child.ended()
             if loop.time() - since >= STEADY_SECONDS:
@@ -188,7 +192,7 @@ class ChildProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # a Ctrl-C is for the server alone
+                start_new_session=True,  # Ctrl-C is for the server only
                 env={**ALLOCATION, **os.environ},
             )
         except OSError:
@@ -204,10 +208,10 @@ class ChildProcess:
         ended.cancel()
         if not self._open.done():
             await self._kill()
-            raise UnavailableError("the reader process did not start; the log says more")
+            raise UnavailableError("the reader process did not start: see the log")
 
     async def ended(self) -> int | None:
-        """The exit code, once there is one."""
+        """Wait until the process has ended, and return its exit code."""
         if self._process is None:
             return None
         code = await self._process.wait()
@@ -217,7 +221,7 @@ class ChildProcess:
     async def stop(self, grace_seconds: float) -> None:
         if self._process is None or self._process.returncode is not None:
             return
-        if self._open.done():  # otherwise it has no clients yet
+        if self._open.done():  # otherwise the process has no clients yet
             self._link.notify("stop")
             try:
                 async with asyncio.timeout(grace_seconds):
@@ -248,7 +252,7 @@ class ChildProcess:
         return await self._requests.answer(frame)
 
     async def _read_log(self) -> None:
-        """Lines of its standard error go into our log."""
+        """Copy the lines of the process's standard error into the log."""
         assert self._process is not None, "it was started"
         assert self._process.stderr is not None, "it is a pipe"
         while line := await _read_line(self._process.stderr):
@@ -256,14 +260,14 @@ class ChildProcess:
             if level == REQUEST:
                 logging.getLogger(LOGGER).info(msgspec.json.decode(text, type=RequestLine))
                 continue
-            known = logging.getLevelNamesMapping().get(level)
-            self._log.log(known or logging.WARNING, "%s", text if known else f"{level} {text}")
+            number = logging.getLevelNamesMapping().get(level)
+            self._log.log(number or logging.WARNING, "%s", text if number else f"{level} {text}")
 
 
 async def _read_line(stream: asyncio.StreamReader) -> bytes:
-    """Return the next line, or nothing at the end. A line over the stream's limit is replaced by a sentence.
+    """Return the next line, or nothing at the end. A line over the stream's limit is replaced by a warning.
 
-    The reader process blocks in its next log line if nothing reads them, so no line may end the reading.
+    No line may end the reading: the reader process blocks when its log lines are not read.
     """
     try:
         return await stream.readline()
@@ -272,9 +276,9 @@ async def _read_line(stream: asyncio.StreamReader) -> bytes:
 
 
 def _key_pair(options: FlightOptions) -> tuple[bytes, bytes]:
-    """The certificate and its key, as the reader process gets them; empty without one."""
+    """Return the certificate and its key for the reader process. Both are empty without a certificate."""
     certificate, private_key = options.tls_cert, options.tls_key
     if certificate is None:
         return b"", b""
-    server_context(FlightDoor.name, certificate, private_key)  # says what is wrong with the files
+    server_context(FlightDoor.name, certificate, private_key)  # raises an error if the files are wrong
     return Path(certificate).read_bytes(), Path(private_key or certificate).read_bytes()

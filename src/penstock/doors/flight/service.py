@@ -1,7 +1,4 @@
-"""The Flight service of the reader process.
-
-A scan streams: in memory are the record batch being written and the few stored batches it is made of.
-"""
+"""The Flight service of the reader process."""
 
 from __future__ import annotations
 
@@ -17,28 +14,30 @@ import msgspec
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock.doors.flight import codec, ranges
+from penstock.doors.flight import codec
 from penstock.doors.flight.actions import Actions
-from penstock.doors.flight.columns import COUNTED, SCHEMA, chosen_schema, counted_batches, gathered, record_batches
-from penstock.doors.flight.errors import OutOfRangeError, code_of, describe, flight_error, flight_errors
+from penstock.doors.flight.columns import SCHEMA, select_schema
+from penstock.doors.flight.downloads import Downloads
+from penstock.doors.flight.errors import code_of, describe, flight_error, flight_errors
 from penstock.doors.flight.ipc import Hello, TopicBounds
 from penstock.doors.flight.link import ReaderEnd
 from penstock.doors.flight.publisher import Publisher
+from penstock.doors.flight.scans import Scan
 from penstock.doors.flight.staging import Staging
 from penstock.doors.flight.topic_log import TopicLog
-from penstock.doors.flight.uploads import Upload
+from penstock.doors.flight.uploads import Upload, Uploads
 from penstock.errors import InvalidArgumentError, PermissionDeniedError, UnavailableError
 from penstock.journal.port import LogReader
-from penstock.wire.requestlog import BEGUN, RequestLog
+from penstock.wire.request_log import BEGUN, RequestLog
 from penstock.wire.trust import BearerTokens
 
-_NAMING = ("topic", "topics", "name", "query", "times", "pattern")  # fields of actions that say what they are about
-UPLOADS_MAX = 256  # at a time; each holds a batch or two of its client
+_NAMING = ("topic", "topics", "name", "query", "times", "pattern")  # fields of actions that name a resource
+WATCH_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class Call:
-    """What the request log tells of a call."""
+    """The fields of a call in the request log."""
 
     resource: str = ""
     result: str = "ok"
@@ -46,7 +45,7 @@ class Call:
 
 
 class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight ships no types
-    """Refuses callers without a known bearer token."""
+    """Middleware that refuses clients without a valid bearer token."""
 
     def __init__(self, tokens: Sequence[str], log: logging.Logger, requests: RequestLog | None = None) -> None:
         self._tokens = BearerTokens(tokens)
@@ -63,7 +62,7 @@ class Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # Flight sh
 
 
 class CallsInProgress(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Counts calls from their beginning to the end of their streams, also of those that a client broke off."""
+    """Middleware that counts calls from their beginning to the end of their streams, even if a client cancels them."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -86,8 +85,15 @@ class CallsInProgress(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 class _EndOfCall(flight.ServerMiddleware):  # type: ignore[misc]
     def __init__(self, count: Callable[[int], None]) -> None:
         self._count = count
+        self._close: Callable[[], None] | None = None
+
+    def on_end(self, close: Callable[[], None]) -> None:
+        """Call `close` when the call has ended."""
+        self._close = close
 
     def call_completed(self, exception: Exception | None) -> None:
+        if self._close is not None:
+            self._close()
         self._count(-1)
 
 
@@ -112,26 +118,36 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
         self.staging = Staging(link, self._topics, self._publisher, log)
         self._actions = Actions(link, self._topics, self._names, self.staging)
         self._stopping = False
-        self._uploads = threading.BoundedSemaphore(UPLOADS_MAX)
+        self._uploads = Uploads()
+        self._finished = threading.Event()
+        self._downloads = Downloads(hello.read_bytes_max, hello.read_unread_seconds)
+        threading.Thread(target=self._watch, name="penstock-downloads", daemon=True).start()
         middleware = {"calls": self._calls}
         if hello.tokens:
             middleware["tokens"] = Tokens(hello.tokens, log, requests)
         super().__init__(location, middleware=middleware, **options)
 
     def finish(self) -> None:
-        """Refuse new calls, let those in progress end, and say goodbye.
+        """Refuse new calls, wait for the calls in progress, and shut down gRPC.
 
-        The goodbye of gRPC asks each client whether it has read everything, and hangs up once it has. With a stream
-        still running the answer comes before its end, gRPC hangs up with the last piece just written, the next word
-        of a slow client is met by a reset, and what was on its way to it is lost.
+        The shutdown of gRPC asks each client whether it has read everything, and then closes the connection. If a
+        stream is still running, gRPC closes right after the last piece is written. A slow client that sends anything
+        then gets a reset, and loses the bytes on their way.
         """
         self._stopping = True
         self._calls.wait_for_the_last()
+        self._finished.set()
         self.shutdown()
+
+    def _watch(self) -> None:
+        """End unread downloads until the last call is over."""
+        while not self._finished.wait(WATCH_SECONDS):
+            for peer in self._downloads.end_unread():
+                self._log.warning("a download was ended: its client %s did not read it", peer)
 
     @contextmanager
     def _call(self, what: str) -> Iterator[Call]:
-        """A call, from here to its answer or its error; a line in the request log, where there is one."""
+        """Run a call: turn its errors into Flight errors, and write its line in the request log."""
         call, since = Call(), time.perf_counter()
         try:
             with flight_errors(self._log, what):
@@ -150,54 +166,14 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             asked = codec.read(ticket.ticket, codec.Ticket, "ticket")
             columns = _columns(asked.columns)
             wanted = codec.ranges_of(asked)
-            call.resource, call.result = _named(each.topic for each in wanted), BEGUN
-            spans = self._spans(wanted, lossy=asked.lossy)
-            scan = self._scan(spans, columns, lossy=asked.lossy)
+            call.resource, call.result = _join_names(topic_range.topic for topic_range in wanted), BEGUN
+            scan = Scan(self._topics, self._names, wanted, columns, self._log, lossy=asked.lossy)
+            batches: Iterator[pa.RecordBatch]
+            batches = download = self._downloads.open(scan.batches, context.peer())
+            context.get_middleware("calls").on_end(download.close)
             if self._requests is not None:
-                scan = _logged(scan, self._requests, call.resource)
-            return flight.GeneratorStream(chosen_schema(columns), scan if len(spans) == 1 else gathered(scan))
-
-    def _spans(self, wanted: Sequence[codec.Range], *, lossy: bool) -> list[tuple[TopicBounds, int, int]]:
-        """What there is to read, with the topics it is in."""
-        names = [self._names.topic(each.topic) for each in wanted]
-        known = self._topics.bounds(list(dict.fromkeys(names)), missing_ok=lossy)
-        topics = {topic.name: topic for topic in known}
-        found = []
-        for name, each in zip(names, wanted, strict=True):
-            if name not in topics:
-                continue
-            topic = topics[name]
-            if each.identity in ("", topic.identity):
-                found.append((topic, *ranges.checked(topic, each.first, each.until, lossy=lossy)))
-            elif not lossy:
-                raise OutOfRangeError(name, each.first)
-        return found
-
-    def _scan(
-        self, spans: list[tuple[TopicBounds, int, int]], columns: list[str] | None, *, lossy: bool
-    ) -> Iterator[pa.RecordBatch]:
-        with flight_errors(self._log, "a scan"):
-            for topic, first, until in spans:
-                yield from self._scan_topic(topic, first, until, columns, lossy=lossy)
-
-    def _scan_topic(
-        self, topic: TopicBounds, first: int, until: int, columns: list[str] | None, *, lossy: bool
-    ) -> Iterator[pa.RecordBatch]:
-        if columns is not None and COUNTED.issuperset(columns):
-            yield from counted_batches(topic.name, topic.first_id, first, until, columns)
-            return
-        while first < until:
-            try:
-                stored = self._topics.stored(topic, first, until)
-                for batch in record_batches(topic.name, topic.first_id, stored, first, until, columns):
-                    first += batch.num_rows
-                    yield batch
-            except OutOfRangeError as error:
-                if not lossy:
-                    raise
-                if error.earliest is None:  # it is another topic by now
-                    return
-                first = error.earliest
+                batches = _log_end(batches, self._requests, call.resource)
+            return flight.GeneratorStream(select_schema(columns), batches)
 
     def do_put(self, context: Any, descriptor: flight.FlightDescriptor, reader: Any, writer: Any) -> None:
         with self._call("do_put") as call:
@@ -206,18 +182,16 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             if self._requests is not None:
                 self._requests.write("do_put", call.resource, BEGUN)
             upload = Upload(self._topics, self._publisher, self._names, self.staging, self._limits, command)
-            if not self._uploads.acquire(blocking=False):
-                raise UnavailableError("The server is busy: try again later")
             try:
-                upload.run(reader, writer)
+                with self._uploads.slot(context.peer()) as slot:
+                    upload.run(reader, writer, slot.heard)
             finally:
-                self._uploads.release()
                 call.counts = {"batches": upload.batches, "rows": upload.rows}
 
     def do_action(self, context: Any, action: flight.Action) -> list[flight.Result]:
         with self._call(action.type[:40]) as call:
             body = action.body.to_pybytes() if action.body is not None else b""
-            call.resource = _named_in(body) if self._requests is not None else ""
+            call.resource = _resource_of(body) if self._requests is not None else ""
             return [flight.Result(self._actions.answer(action.type, body))]
 
     def list_actions(self, context: Any) -> list[flight.ActionType]:
@@ -229,16 +203,16 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
 
     def get_flight_info(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
         with self._call("get_flight_info") as call:
-            topic = self._described(descriptor)
+            topic = self._find_topic(descriptor)
             call.resource = topic.name
             return _info(topic)
 
     def get_schema(self, context: Any, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
         with self._call("get_schema") as call:
-            call.resource = self._described(descriptor).name
+            call.resource = self._find_topic(descriptor).name
             return flight.SchemaResult(SCHEMA)
 
-    def _described(self, descriptor: flight.FlightDescriptor) -> TopicBounds:
+    def _find_topic(self, descriptor: flight.FlightDescriptor) -> TopicBounds:
         path = descriptor.path
         if not path or len(path) != 1:
             raise InvalidArgumentError("A flight is named by a path of one part, the topic")
@@ -248,8 +222,8 @@ class FlightService(flight.FlightServerBase):  # type: ignore[misc]
             raise InvalidArgumentError("Text must be valid UTF-8") from None
 
 
-def _logged(scan: Iterator[pa.RecordBatch], requests: RequestLog, resource: str) -> Iterator[pa.RecordBatch]:
-    """The end of a scan has a line as well, with what was sent."""
+def _log_end(scan: Iterator[pa.RecordBatch], requests: RequestLog, resource: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a scan, then write a line with the number of rows."""
     since, rows, result = requests.clock(), 0, "ok"
     try:
         for batch in scan:
@@ -262,18 +236,18 @@ def _logged(scan: Iterator[pa.RecordBatch], requests: RequestLog, resource: str)
         requests.write("do_get", resource, result, since, rows=rows)
 
 
-def _named(topics: Iterable[str]) -> str:
-    return ",".join(dict.fromkeys(topics))
+def _join_names(names: Iterable[str]) -> str:
+    return ",".join(dict.fromkeys(names))
 
 
-def _named_in(body: bytes) -> str:
-    """What an action is about, as far as a line has room for it."""
+def _resource_of(body: bytes) -> str:
+    """Return the resource that an action names, or an empty text."""
     try:
         asked = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
     names = next((asked[key] for key in _NAMING if asked.get(key)), "") if isinstance(asked, dict) else ""
-    return names if isinstance(names, str) else _named(map(str, names))
+    return names if isinstance(names, str) else _join_names(map(str, names))
 
 
 def _columns(names: list[str] | None) -> list[str] | None:

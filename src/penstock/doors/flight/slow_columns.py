@@ -1,4 +1,4 @@
-"""Arrow columns of messages that are decoded one by one, whatever their layout."""
+"""Arrow columns of messages of any layout, which are decoded one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_KEY = pa.scalar("", pa.string())
 
 
 class StoredRow(msgspec.Struct, Generic[Data], array_like=True, gc=False):
-    """The first fields of a broker Message, the others are skipped; data is a copy, or a view of the stored bytes."""
+    """The first fields of a stored message. The data is a copy, or a view of the stored bytes."""
 
     data: Data
     attributes: msgspec.Raw
@@ -62,12 +62,12 @@ class SlowColumns:
         texts = [row.attributes for row in self._rows]
         if len(texts) <= SAMPLE or len(set(map(bytes, texts[:SAMPLE]))) > SAMPLE // 2:
             return map_column(len(texts), b"".join(texts))
-        coded = pa.array(list(map(bytes, texts)), pa.binary()).dictionary_encode()  # equal ones are decoded once
+        coded = pa.array(list(map(bytes, texts)), pa.binary()).dictionary_encode()  # equal maps are decoded once
         return map_column(len(coded.dictionary), b"".join(coded.dictionary.to_pylist())).take(coded.indices)
 
     def publish_time(self) -> pa.Array:
         first, last = self._rows[0].publish_time, self._rows[-1].publish_time
-        if first == last:  # then so are all between, as a topic's times never run backwards
+        if first == last:  # then all times between are the same, because the times of a topic never decrease
             return pa.repeat(pa.scalar(first // 1000, TIME), len(self._rows))
         nanoseconds = pa.array([row.publish_time for row in self._rows], pa.int64())
         return pc.divide(nanoseconds, 1000).cast(TIME)
@@ -78,7 +78,7 @@ class SlowColumns:
 
 
 def map_column(count: int, body: bytes) -> pa.MapArray:
-    """A column of so many maps, from one MessagePack map after the other."""
+    """Return a column of `count` maps from consecutive MessagePack maps."""
     try:
         maps = _maps.decode(b"\xdd" + count.to_bytes(4, "big") + body)
     except msgspec.DecodeError as error:
@@ -90,5 +90,5 @@ def map_column(count: int, body: bytes) -> pa.MapArray:
 
 
 def _offsets(values: Sequence[Any]) -> pa.Buffer:
-    """Where each value begins and the last ends, as Arrow wants it."""
+    """Return the offsets of the values, as an Arrow buffer."""
     return pa.py_buffer(array("i", accumulate(map(len, values), initial=0)))

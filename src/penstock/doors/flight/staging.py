@@ -1,7 +1,7 @@
-"""Staged rows: uploaded first, and published when a decision says which of them count.
+"""Staged rows: rows that are uploaded first, and published when a decision says which of them count.
 
-The pieces in which decided rows are copied follow from the decision and the log alone, so their publish-once keys are
-the same every time: whichever process ends on the way, each row is published once.
+Decided rows are copied in pieces. The pieces and their publish-once keys depend only on the decision and the log, so
+each row is published once, even if a process ends during the copy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Staging:
         self._topic = ""
 
     def topic(self) -> str:
-        """The topic where staged rows wait; made when it is first asked for."""
+        """Return the topic of staged rows. The first call creates it."""
         if not self._topic:
             self._topic = unpack(self._link.call("staging.open"), str)
         return self._topic
@@ -53,7 +53,7 @@ class Staging:
         return {"repeated": decided.repeated, "rows": rows}
 
     def finish(self, queries: list[str]) -> None:
-        """Publish what was decided before this process began, each query in a thread."""
+        """Publish the decisions made before this process started, each query in a thread."""
         for query in queries:
             threading.Thread(target=self._finish, args=(query,), daemon=True).start()
 
@@ -65,7 +65,7 @@ class Staging:
                 self._log.info("epoch %d of query %s is published", done.epoch, query)
         except PenstockError as error:
             self._log.error("a decided epoch of query %s could not be published: %s", query, error.message)
-        except Exception as error:  # noqa: BLE001 - a bug; the next decision of the query tries again
+        except Exception as error:  # noqa: BLE001 - a bug: the next decision of the query tries again
             self._log.error("publishing an epoch of query %s failed: %s", query, where(error))
 
     def _publish_unfinished(self, query: str) -> Decision | None:
@@ -106,13 +106,13 @@ class Staging:
 
 
 def _by_target(messages: list[Message]) -> dict[str, Rows[Row]]:
-    found: dict[str, Rows[Row]] = {}
+    topics: dict[str, Rows[Row]] = {}
     for message in messages:
         attributes = dict(message.attributes)
         target = attributes.pop(TARGET, None)
         if target is None:
-            raise DamagedStoreError("A staged message does not say where it goes")
-        rows = found.setdefault(target, Rows([], []))
+            raise DamagedStoreError("A staged message has no target topic")
+        rows = topics.setdefault(target, Rows([], []))
         rows.drafts.append((message.data, attributes, message.ordering_key))
         rows.sizes.append(message.size - len(TARGET) - len(target.encode()))
-    return found
+    return topics

@@ -1,4 +1,4 @@
-"""The messages of stored batches, not decoded: one MessagePack array of them, and each of its elements."""
+"""The undecoded messages of stored batches: one MessagePack array, and each of its elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StoredRows(NamedTuple):
 
 
 def stored_rows(batches: Sequence[StoredBatch]) -> StoredRows:
-    """The messages of consecutive batches, in one array. DamagedStoreError: they are not as many as they should be."""
+    """Join the messages of consecutive batches. DamagedStoreError if their number is wrong."""
     count = batches[-1].until - batches[0].first
     body = batches[0].body
     if len(batches) > 1:
@@ -29,12 +29,12 @@ def stored_rows(batches: Sequence[StoredBatch]) -> StoredRows:
     except msgspec.DecodeError as error:
         raise DamagedStoreError(f"A batch of messages cannot be decoded: {error}.") from error
     if len(rows) != count:
-        raise _miscounted(count, len(rows))
+        raise _count_error(count, len(rows))
     return StoredRows(body, rows)
 
 
 def _elements(batch: StoredBatch) -> memoryview:
-    """What follows the head of an array, which has the number of elements."""
+    """Return the elements of an array, without its head, which has their number."""
     head = batch.body[:5]
     if head[:1] == b"\xdd":
         length, count = 5, int.from_bytes(head[1:5], "big")
@@ -43,9 +43,9 @@ def _elements(batch: StoredBatch) -> memoryview:
     else:
         length, count = 1, head[0] - 0x90 if head else -1
     if count != batch.until - batch.first:
-        raise _miscounted(batch.until - batch.first, count)
+        raise _count_error(batch.until - batch.first, count)
     return memoryview(batch.body)[length:]
 
 
-def _miscounted(count: int, found: int) -> DamagedStoreError:
-    return DamagedStoreError(f"A batch of {count} messages holds {found}.")
+def _count_error(count: int, actual: int) -> DamagedStoreError:
+    return DamagedStoreError(f"A batch of {count} messages holds {actual}.")

@@ -1,7 +1,6 @@
-"""The logs of topics in the reader process: their bounds, from the server, and their messages, from the store.
+"""The logs of topics in the reader process: bounds from the server, and messages from the store.
 
-Messages are read from the store by this process alone; only a server without a store is asked for them. Calls block
-the thread that makes them and no other.
+Only a server without a store sends the messages. Calls block their own thread and no other.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ class TopicLog:
         self._reader: LogReader = reader or LinkReader(link)
 
     def bounds(self, names: Sequence[str] | None, *, missing_ok: bool = False) -> list[TopicBounds]:
-        """Of these topics, or of all; with `missing_ok` those that do not exist are left out."""
-        found: list[TopicBounds] = unpack(self._link.call("topics", pack((names, missing_ok))), list[TopicBounds])
-        return found
+        """Return the bounds of topics, or of all topics. With `missing_ok` missing topics are left out."""
+        bounds: list[TopicBounds] = unpack(self._link.call("topics", pack((names, missing_ok))), list[TopicBounds])
+        return bounds
 
     def topic(self, name: str) -> TopicBounds:
         return self.bounds([name])[0]
 
     def stored(self, topic: TopicBounds, first: int, until: int) -> Iterator[StoredBatch]:
-        """The stored batches of a range, without a gap. OutOfRangeError: retention was faster."""
+        """Yield the stored batches of a range, without a gap. OutOfRangeError if retention was faster."""
         wanted = first
         try:
             for batch in self._reader.batches(topic.number, first, until):
@@ -48,7 +47,7 @@ class TopicLog:
             raise DamagedStoreError(f"The store lacks messages of topic {topic.name} from offset {wanted} on")
 
     def _check_kept(self, topic: TopicBounds, wanted: int) -> None:
-        """Messages are missing: that is right if they are no longer kept."""
+        """Check why messages are missing. OutOfRangeError if they are no longer kept."""
         now = self.topic(topic.name)
         if now.identity != topic.identity:
             raise OutOfRangeError(topic.name, wanted)
@@ -56,7 +55,7 @@ class TopicLog:
             raise OutOfRangeError(topic.name, wanted, now.head)
 
     def position(self, topic: TopicBounds, offset: int) -> int:
-        """Bytes of the topic before an offset."""
+        """Return the bytes of the topic before an offset."""
         if offset >= topic.tail:
             return topic.position
         if offset <= topic.head:
@@ -68,7 +67,7 @@ class TopicLog:
             raise
 
     def offset(self, topic: TopicBounds, position: int, low: int, high: int) -> int:
-        """The first offset from `low` to `high` with at least so many bytes before it."""
+        """Return the first offset from `low` to `high` with at least `position` bytes before it."""
         if low >= high or position <= self.position(topic, low):
             return low
         if position >= self.position(topic, high):
@@ -81,15 +80,15 @@ class TopicLog:
 
 
 class LinkReader:
-    """The log of a server that keeps its messages in memory: read over the link, slice by slice."""
+    """A reader for a server that keeps its messages in memory. It reads over the link, slice by slice."""
 
     def __init__(self, link: ReaderEnd) -> None:
         self._link = link
 
     def batches(self, topic: int, first: int, until: int) -> Iterator[StoredBatch]:
-        while first < until and (found := self._slice(topic, first, until)) is not None:
-            yield found
-            first = found.until
+        while first < until and (batch := self._slice(topic, first, until)) is not None:
+            yield batch
+            first = batch.until
 
     def position_of(self, topic: int, offset: int) -> int:
         return self._message(topic, offset).position
@@ -111,7 +110,7 @@ class LinkReader:
         return found  # type: ignore[no-any-return]
 
     def _message(self, topic: int, offset: int) -> Message:
-        found = self._slice(topic, offset, offset + 1)
-        if found is None:
+        batch = self._slice(topic, offset, offset + 1)
+        if batch is None:
             raise OutOfRangeError(str(topic), offset, offset + 1)
-        return decode_messages(found.body)[0]
+        return decode_messages(batch.body)[0]

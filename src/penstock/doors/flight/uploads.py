@@ -1,8 +1,8 @@
-"""DoPut: record batches are published, each whole, and answered in order once they are durable.
+"""DoPut: each record batch is published as a whole. Answers are sent in order once the batches are durable.
 
-A few batches are in flight at a time, and a client may wait for each answer before it sends the next batch: answers
-are written by a thread of their own. A failure that comes while the client is being read goes into an answer, and ends
-the upload with the same error.
+A few batches are in flight at a time. A separate thread writes the answers, so that a client may wait for each answer
+before it sends the next batch. A failure while the client is being read goes into an answer, and ends the upload with
+the same error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -18,6 +21,7 @@ import pyarrow.flight as flight
 
 from penstock.broker.limits import Limits
 from penstock.doors.flight import codec, drafts
+from penstock.doors.flight.downloads import HOLD_SECONDS, disconnect
 from penstock.doors.flight.errors import describe
 from penstock.doors.flight.ipc import Row, Rows
 from penstock.doors.flight.publisher import Publisher, result
@@ -28,10 +32,61 @@ from penstock.errors import InternalError, InvalidArgumentError, PenstockError, 
 log = logging.getLogger("penstock.doors.flight")
 
 IN_FLIGHT = 4
+UPLOADS_MAX = 256  # at a time; each holds a batch or two of its client
+SILENT_SECONDS = 60.0  # time after which an upload makes way for another, where there are too many
+BUSY = "The server is busy: try again later"
+
+
+class Slot:
+    def __init__(self, peer: str, clock: Callable[[], float]) -> None:
+        self.peer = peer
+        self._clock = clock
+        self.heard()
+
+    def heard(self) -> None:
+        """Note that a batch came."""
+        self.heard_at = self._clock()
+
+
+class Uploads:
+    """Uploads in progress. Where there are too many, the one that was silent for the longest time makes way."""
+
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, hang_up: Callable[[str], None] = disconnect
+    ) -> None:
+        self._clock = clock
+        self._hang_up = hang_up
+        self._changed = threading.Condition()
+        self._slots: list[Slot] = []
+
+    @contextmanager
+    def slot(self, peer: str) -> Iterator[Slot]:
+        """Hold a slot for one upload. UnavailableError: there is none."""
+        slot = Slot(peer, self._clock)
+        with self._changed:
+            self._make_room()
+            self._slots.append(slot)
+        try:
+            yield slot
+        finally:
+            with self._changed:
+                self._slots.remove(slot)
+                self._changed.notify_all()
+
+    def _make_room(self) -> None:
+        if len(self._slots) < UPLOADS_MAX:
+            return
+        silent = min(self._slots, key=lambda slot: slot.heard_at)
+        if self._clock() - silent.heard_at >= SILENT_SECONDS:
+            log.warning("an upload was ended: its client %s sent nothing, and another one needs its slot", silent.peer)
+            self._hang_up(silent.peer)
+            self._changed.wait_for(lambda: len(self._slots) < UPLOADS_MAX, HOLD_SECONDS)
+        if len(self._slots) >= UPLOADS_MAX:
+            raise UnavailableError(BUSY)
 
 
 class Sent(NamedTuple):
-    """A batch in flight: its answers by topic."""
+    """A batch in flight, with the answers for its topics."""
 
     sequence: int
     answers: list[tuple[dict[str, Any], Future[bytes]]]
@@ -55,24 +110,26 @@ class Upload:
         self._once = command.once
         self._stage = command.stage
         self._topic = names.topic(command.topic) if command.topic is not None else None
-        self._known: set[str] = set()  # topics that are there
+        self._known: set[str] = set()  # topics that exist
         self.batches = self.rows = 0
         if self._stage and self._once is not None:
             raise InvalidArgumentError("Staged rows have no publish-once key: the decision has it")
         if self._once is not None and not self._once.producer:
             raise InvalidArgumentError("A publish-once key needs a producer")
 
-    def run(self, reader: Any, writer: Any) -> None:
+    def run(self, reader: Any, writer: Any, heard: Callable[[], None]) -> None:
+        """Publish what comes, and call `heard` for each batch."""
         drafts.check_schema(reader.schema)
         if self._topic is not None:
             self._require([self._topic])
         answers = Answers(writer)
         try:
             while (chunk := _next_chunk(reader)) is not None and not answers.failed:
+                heard()
                 if chunk.data is not None:
                     sent = self._send(chunk.data, self._sequence(chunk.app_metadata))
                     if self.batches == 1:
-                        # A wrong epoch shows here, while the client is not being read and an error can be raised.
+                        # The first answer shows a wrong epoch while the client is not being read, so it can be raised.
                         for _, answer in sent.answers:
                             result(answer)
                     answers.put(sent)
@@ -95,36 +152,36 @@ class Upload:
         rows = drafts.by_topic(uploaded, self._topic, self._names.topic)
         self._require([topic for topic in rows if topic not in self._known])
         if self._stage:
-            return Sent(sequence, [self._staged(rows)])
+            return Sent(sequence, [self._stage_rows(rows)])
         key = (self._once.producer, self._once.epoch, sequence) if self._once is not None else ()
         return Sent(
             sequence,
             [
-                ({"topic": topic}, self._publisher.publish(topic, drafts.pieces(each), *key))
+                ({"topic": topic}, self._publisher.publish(topic, drafts.split(each), *key))
                 for topic, each in rows.items()
             ],
         )
 
-    def _staged(self, rows: dict[str, Rows[Row]]) -> tuple[dict[str, Any], Future[bytes]]:
-        """All rows of a batch wait together, each with its target."""
-        together: Rows[Row] = Rows([], [])
+    def _stage_rows(self, rows: dict[str, Rows[Row]]) -> tuple[dict[str, Any], Future[bytes]]:
+        """Publish all rows of a batch to the staging topic, each with its target as an attribute."""
+        staged: Rows[Row] = Rows([], [])
         for topic, each in rows.items():
             extra = len(TARGET) + len(topic.encode())
-            together.drafts.extend((data, {**attributes, TARGET: topic}, key) for data, attributes, key in each.drafts)
-            together.sizes.extend(size + extra for size in each.sizes)
+            staged.drafts.extend((data, {**attributes, TARGET: topic}, key) for data, attributes, key in each.drafts)
+            staged.sizes.extend(size + extra for size in each.sizes)
         target = next(iter(rows)) if len(rows) == 1 else None
         topic = self._staging.topic()
-        return {"topic": topic, "target": target}, self._publisher.publish(topic, drafts.pieces(together))
+        return {"topic": topic, "target": target}, self._publisher.publish(topic, drafts.split(staged))
 
     def _require(self, topics: list[str]) -> None:
-        """NotFoundError for a topic that is not there."""
+        """Check that topics exist. NotFoundError if one does not."""
         if topics:
             self._topics.bounds(topics)
             self._known.update(topics)
 
 
 class Answers:
-    """Writes answers in the order of the batches, as they become durable."""
+    """A thread that writes answers in the order of the batches, as the batches become durable."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -139,12 +196,12 @@ class Answers:
         return self._error is not None
 
     def put(self, sent: Sent) -> None:
-        """Waits while too many batches are in flight."""
+        """Add a batch. Block while too many batches are in flight."""
         self._sent.put(sent)
         self._in_flight.acquire()
 
     def close(self) -> PenstockError | None:
-        """After the last answer; the first error, if there was one."""
+        """Wait for the last answer. Return the first error, if there was one."""
         self._sent.put(None)
         self._thread.join()
         return self._error
@@ -160,7 +217,7 @@ class Answers:
                     self._send({"sequence": sent.sequence, "published": published})
             except PenstockError as error:
                 self._fail(sent.sequence, error)
-            except Exception as error:  # noqa: BLE001 - a bug; without this thread the client would wait for ever
+            except Exception as error:  # noqa: BLE001 - a bug: without this thread the client would wait without end
                 log.error("answering an upload failed: %s", where(error))
                 self._fail(sent.sequence, InternalError("The server failed to do this; its log says more"))
             self._in_flight.release()
@@ -178,7 +235,7 @@ class Answers:
 
 
 def _next_chunk(reader: Any) -> Any:
-    """None at the end."""
+    """Return the next chunk, or None at the end."""
     try:
         return reader.read_chunk()
     except StopIteration:
@@ -186,4 +243,4 @@ def _next_chunk(reader: Any) -> Any:
     except flight.FlightError:
         raise
     except pa.ArrowException:
-        raise InvalidArgumentError("What was sent is not a stream of record batches") from None
+        raise InvalidArgumentError("The upload is not a stream of record batches") from None

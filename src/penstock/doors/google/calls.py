@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2 streams: one call each, unary or streaming, from its headers to its trailers."""
+"""gRPC calls over HTTP/2 streams: one call per stream, unary or streaming, from the headers to the trailers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.doors.google.framing import (
     OUT_OF_MEMORY,
     PREFIX_BYTES,
     decode,
-    framed,
+    frame_message,
     message_bytes,
     out_of_memory,
     overdue,
@@ -33,7 +33,7 @@ from penstock.errors import LostReplyError, where
 from penstock.wire.budget import Budget
 
 if TYPE_CHECKING:
-    from penstock.doors.google.calllog import CallLog
+    from penstock.doors.google.call_log import CallLog
 
 _REFILL_BYTES = 1 << 20
 
@@ -45,7 +45,7 @@ Streaming: TypeAlias = Callable[["StreamingCall"], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method of a service: what it takes, what it gives, what does it."""
+    """One method of a service: its request and response types, and its implementation."""
 
     service: str
     name: str
@@ -53,8 +53,8 @@ class Method:
     response: Any
     unary: Unary | None = None
     streaming: Streaming | None = None
-    waits: bool = False  # for messages, so that a caller who left need not be served to the end
-    answers_one: bool = False  # a streaming method that takes one request only
+    waits: bool = False  # True if the method waits for messages. It is cancelled when its caller disconnects
+    answers_one: bool = False  # True if a streaming method takes only one request
 
     @property
     def path(self) -> str:
@@ -62,7 +62,7 @@ class Method:
 
 
 class Context:
-    """What a method may know of its call besides the request."""
+    """The properties of a call besides its request."""
 
     __slots__ = ("_caller", "_deadline", "_loop", "headers", "size")
 
@@ -78,7 +78,7 @@ class Context:
         self.size = size  # of the request, in bytes
         self._caller = caller
         self._loop = loop
-        self._deadline = deadline  # by the loop's time
+        self._deadline = deadline  # in the time of the event loop
 
     @property
     def peer(self) -> str:
@@ -90,7 +90,7 @@ class Context:
 
 
 def timeout_seconds(text: str) -> float | None:
-    """The seconds of a grpc-timeout header; None without one."""
+    """Return the seconds of a grpc-timeout header, or None if it is invalid."""
     digits, unit = text[:-1], text[-1:]
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 8 or unit not in _TIME_UNITS:
         return None
@@ -108,20 +108,20 @@ class Calls:
         budget: Budget | None = None,
         call_log: CallLog | None = None,
     ) -> None:
-        """`admit` gets headers and path of every call and raises CallError for one that may not be."""
+        """`admit` gets the headers and path of every call, and raises CallError if the caller may not make it."""
         self.methods = {method.path: method for method in methods}
         self.call_log = call_log
-        watched = {} if call_log is None else {path: call_log.watched(each) for path, each in self.methods.items()}
-        self._served = watched or self.methods
+        logged = {} if call_log is None else {path: call_log.wrap(method) for path, method in self.methods.items()}
+        self._served = logged or self.methods
         self.log = log
         self.admit = admit
-        self.counts: Counter[str] = Counter()  # calls that failed, by code
+        self.counts: Counter[str] = Counter()  # failed calls, by code
         self.budget = budget or Budget()
         self.tasks: set[asyncio.Task[None]] = set()
         self.streaming: set[StreamingCall] = set()
 
     def begin(self, stream: Stream, headers: dict[str, str]) -> UnaryCall | StreamingCall | None:
-        """Who takes the call; None if its headers are enough to refuse it."""
+        """Return the receiver of a new call, or None if the call was refused because of its headers."""
         path = headers.get(":path", "")
         try:
             self.admit(headers, path)
@@ -129,40 +129,42 @@ class Calls:
             if method is None:
                 raise CallError(Code.UNIMPLEMENTED, f"Method not found: {path[:200]}")
         except CallError as error:
-            stream.send_headers(trailers_only(self.failed(error, path)), end=True)
+            stream.send_headers(trailers_only(self.grpc_error(error, path)), end=True)
             return None
         return (StreamingCall if method.streaming else UnaryCall)(self, method, stream, headers)
 
     def run(self, work: Coroutine[Any, Any, None], done: Callable[[asyncio.Task[None]], None]) -> asyncio.Task[None]:
-        """Work that is cancelled when the server stops. `done` is called even if it was cancelled before it began,
-        and takes it out of `tasks`."""
+        """Run work in a task that is cancelled when the server stops.
+
+        `done` is called even if the task was cancelled before it began. It must remove the task from `tasks`.
+        """
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(done)
         return task
 
     def end_streams(self) -> None:
-        """The server stops: who listens shall connect again."""
+        """End every streaming call, because the server stops. Clients connect again."""
         for call in list(self.streaming):
             call.end(CallError(Code.UNAVAILABLE, "The server is stopping. Connect again."))
 
     def error(self, error: Exception, path: str) -> CallError:
-        """What the caller gets; counted, and said in the log."""
+        """Return the error that the client gets. Count it and log it."""
         path = path.partition("?")[0][:200]  # a query may hold a token
-        known = call_error(error)
-        if known is None:
+        mapped = call_error(error)
+        if mapped is None:
             self.log.error("%s failed: %s", path, where(error))
             self.log.debug("%s failed", path, exc_info=error)
-            known = CallError(Code.INTERNAL, "Internal error.")
+            mapped = CallError(Code.INTERNAL, "Internal error.")
         else:
-            self.log.debug("refused %s: %s", path, known.code.name)
-        self.counts[known.code.name] += 1
-        return known
+            self.log.debug("refused %s: %s", path, mapped.code.name)
+        self.counts[mapped.code.name] += 1
+        return mapped
 
-    def failed(self, error: Exception, path: str) -> CallError:
-        """The same, of a gRPC call."""
+    def grpc_error(self, error: Exception, path: str) -> CallError:
+        """Like `error`, for a gRPC call: also written to the request log."""
         if self.call_log is not None:
-            self.call_log.refused(path, error)
+            self.call_log.log_refusal(path, error)
         return self.error(error, path)
 
 
@@ -181,7 +183,7 @@ class UnaryCall:
         seconds = None if timeout is None else timeout_seconds(timeout)
         if seconds is not None:
             self._deadline = asyncio.get_running_loop().time() + seconds
-            stream.deadline = min(stream.deadline, self._deadline)  # both by the monotonic clock
+            stream.deadline = min(stream.deadline, self._deadline)  # both in monotonic time
 
     def receive(self, data: bytes) -> None:
         if not self._body.add(data, self._give_up):
@@ -196,7 +198,7 @@ class UnaryCall:
     def expire(self) -> None:
         if self._task is None:
             self._refuse(overdue())
-        else:  # its method has a line of its own when it ends
+        else:  # the method writes the line of the request log when it ends
             self._fail(self._calls.error(overdue(), self._method.path))
 
     def abandon(self) -> None:
@@ -207,7 +209,7 @@ class UnaryCall:
 
     async def _run(self) -> None:
         method = self._method
-        assert method.unary is not None, "a streaming method has its own call"
+        assert method.unary is not None, "a streaming method in a unary call"
         try:
             message = whole_message(self._body.take(), self.headers)
             loop = asyncio.get_running_loop()
@@ -216,7 +218,7 @@ class UnaryCall:
             context = Context(self.headers, loop, len(message), self._deadline, self._stream)
             response = await method.unary(decode(method.request, message), context)
             encoded = response if type(response) is bytes else response.SerializeToString()
-            if not self._stream.answer(HEAD, framed(encoded), OK):
+            if not self._stream.answer(HEAD, frame_message(encoded), OK):
                 raise out_of_memory()
         except LostReplyError:
             self._stream.cut_off()
@@ -232,7 +234,7 @@ class UnaryCall:
         self._refuse(out_of_memory())
 
     def _refuse(self, error: Exception) -> None:
-        self._fail(self._calls.failed(error, self._method.path))
+        self._fail(self._calls.grpc_error(error, self._method.path))
 
     def _fail(self, error: CallError) -> None:
         if self._task is None:
@@ -241,28 +243,31 @@ class UnaryCall:
 
 
 class StreamingCall:
-    """A call in which both sides send as long as they like."""
+    """A call in which both sides may send any number of messages."""
 
     def __init__(self, calls: Calls, method: Method, stream: Stream, headers: dict[str, str]) -> None:
         self.headers = headers
         self.method = method
         self._calls = calls
         self._stream = stream
-        self._body = Body(calls.budget)  # what was not asked for yet
-        self._wanted = PREFIX_BYTES  # so much of it is a message, or the prefix with its length
+        self.budget = calls.budget
+        self._body = Body(calls.budget)  # received and not yet returned by `next_request`
+        self._wanted = (
+            PREFIX_BYTES  # bytes of the next message with its prefix, or of the prefix alone until it is here
+        )
         self._over = asyncio.Event()
         self._arrived = asyncio.Event()
         self._finished = False
         self._opened = False
-        self._ended = False  # what still comes in is thrown away
+        self._ended = False  # True: further input is discarded
         self.ended_with: Code | None = None
-        self.resource = ""  # what it is about, and how many messages went out and were acked, for the request log
-        self.messages = self.acks = 0
+        self.resource = ""  # the subscription, for the request log
+        self.messages = self.acks = 0  # messages sent and acked, for the request log
         self._task: asyncio.Task[None] | None = calls.run(self._run(), self._done)
         calls.streaming.add(self)
         stream.set_deadline(None)
 
-    # What the connection calls.
+    # Called by the connection.
 
     def receive(self, data: bytes) -> None:
         if self._ended:
@@ -283,7 +288,7 @@ class StreamingCall:
         self._body.close()
         self._cancel()
 
-    # What the method calls.
+    # Called by the method.
 
     @property
     def peer(self) -> str:
@@ -291,17 +296,17 @@ class StreamingCall:
         return self._stream.endpoint
 
     def begin(self, resource: str) -> None:
-        """The method knows what the call is about."""
+        """Set the resource of the call, and write the first line of the request log."""
         self.resource = resource
         if self._calls.call_log is not None:
-            self._calls.call_log.begun(self.method, resource)
+            self._calls.call_log.log_begin(self.method, resource)
 
     async def next_request(self) -> Any:
-        """The next message of the client; None when it will send no more."""
+        """Return the next message of the client, or None when the client has closed its side."""
         while not self._is_whole():
             if self._finished:
                 return None
-            # A message that was begun has to arrive in time; until the next one begins there is no hurry.
+            # There is a deadline only while part of a message has arrived.
             self._stream.set_deadline(math.inf if self._body.size else None)
             self._arrived.clear()
             await self._arrived.wait()
@@ -318,25 +323,25 @@ class StreamingCall:
         return PREFIX_BYTES <= self._wanted <= self._body.size
 
     async def send(self, message: bytes) -> None:
-        """Send one message; returns when there is room for another."""
+        """Send one message. Return when there is room for another."""
         if not self._opened:
             self.open()
-        if not self._stream.send(framed(message)):
+        if not self._stream.send(frame_message(message)):
             raise CallError(Code.UNAVAILABLE, f"{OUT_OF_MEMORY} Connect again.")
         await self._stream.drained()
 
     async def closed(self) -> None:
-        """Until the client goes or the server stops: either cancels the task that waits here."""
+        """Wait until the client disconnects or the server stops. Both cancel the waiting task."""
         await self._over.wait()
 
     def open(self) -> None:
-        """Send the headers, so that the client knows the stream is there."""
+        """Send the response headers, so that the client knows that the stream is open."""
         if not self._opened:
             self._opened = True
             self._stream.send_headers(HEAD)
 
     def end(self, error: CallError | None = None) -> None:
-        """Finish with a status; the method is not run further."""
+        """Finish with a status, and cancel the method."""
         self._ended = True
         self.ended_with = Code.OK if error is None else error.code
         self._body.close()
@@ -351,12 +356,12 @@ class StreamingCall:
 
     async def _run(self) -> None:
         method = self.method
-        assert method.streaming is not None, "a unary method has its own call"
+        assert method.streaming is not None, "a unary method in a streaming call"
         try:
             await method.streaming(self)
             self.end()
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
-            self.end(self._calls.failed(error, method.path))
+            self.end(self._calls.grpc_error(error, method.path))
 
     def _cancel(self) -> None:
         if self._task is not None and self._task is not asyncio.current_task():
@@ -364,7 +369,7 @@ class StreamingCall:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._calls.tasks.discard(task)
-        self._task = None  # it keeps the error it ended with, and with that its frames
+        self._task = None  # a task keeps its exception, and with it the frames of the stack
         self._calls.streaming.discard(self)
         self._body.close()
 

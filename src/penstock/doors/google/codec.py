@@ -1,6 +1,6 @@
-"""The hot messages, between the broker's records and the bytes of the wire, without message objects on the way out.
+"""Conversion between the broker's records and the bytes of the most frequent messages.
 
-Field numbers are those of google/pubsub/v1/pubsub.proto.
+Responses are built without message objects. Field numbers are those of google/pubsub/v1/pubsub.proto.
 """
 
 from __future__ import annotations
@@ -31,65 +31,65 @@ def _length(size: int) -> bytes:
 
 
 def field(tag: bytes, content: bytes) -> bytes:
-    """One length-delimited field."""
+    """Encode one length-delimited field."""
     return tag + _length(len(content)) + content
 
 
 def drafts(messages: Iterable[Any]) -> list[Draft]:
-    """PubsubMessages of a request as drafts."""
+    """Convert the PubsubMessages of a request to drafts."""
     new, result = tuple.__new__, []
     for message in messages:
         attributes = message.attributes
-        named = {key: attributes[key] for key in attributes} if attributes else NO_ATTRIBUTES
-        result.append(new(Draft, (message.data, named, message.ordering_key, 0, 0)))
+        copied = {key: attributes[key] for key in attributes} if attributes else NO_ATTRIBUTES
+        result.append(new(Draft, (message.data, copied, message.ordering_key, 0, 0)))
     return result
 
 
 def publish_response(appended: Appended) -> bytes:
     first = appended.first_id + appended.first
     ids = [b"%d" % key for key in range(first, first + appended.total)]
-    return b"".join([b"\n" + _VARINTS[len(each)] + each for each in ids])
+    return b"".join([b"\n" + _VARINTS[len(message_id)] + message_id for message_id in ids])
 
 
 def received_messages(deliveries: Sequence[Delivery], *, with_attempts: bool) -> bytes:
-    """Field 1 of PullResponse and StreamingPullResponse alike: every delivery as a ReceivedMessage.
+    """Encode deliveries as ReceivedMessages, which are field 1 of PullResponse and of StreamingPullResponse.
 
-    The hottest loop of the door, hence one format for the whole message, its lengths worked out before.
+    This is the hottest loop of the door, so it formats a whole message at once, with lengths computed before.
     """
     parts: list[bytes] = []
-    instant, when, known, tail = -1, b"", _VARINTS, b""
-    drawn, ending = 0, b""
+    instant, encoded_time, varints, tail = -1, b"", _VARINTS, b""
+    pull_stamp, receipt_end = 0, b""
     for (data, attributes, key, publish_time, offset, _, _, _, _), subscription, first_id, stamp, attempt in deliveries:
         if publish_time != instant:
-            instant, when = publish_time, field(b"\x22", timestamp(publish_time))
-        if stamp != drawn:  # the same for all of a pull
-            drawn, ending = stamp, b"-%d" % stamp
+            instant, encoded_time = publish_time, field(b"\x22", timestamp(publish_time))
+        if stamp != pull_stamp:  # all messages of a pull have the same stamp
+            pull_stamp, receipt_end = stamp, b"-%d" % stamp
         number = b"%d" % (first_id + offset)
-        receipt = b"%d-%d%b" % (subscription, offset, ending)
+        receipt = b"%d-%d%b" % (subscription, offset, receipt_end)
         more = _attributes(attributes) if attributes else b""
         if key:
             more += field(b"\x2a", key.encode())
         if with_attempts:
             tail = b"\x18" + _length(attempt)
         size = len(data)
-        data_length = known[size] if size < _VARINTS_KNOWN else varint(size)
-        size += len(data_length) + len(more) + len(number) + len(when) + 3
-        body_length = known[size] if size < _VARINTS_KNOWN else varint(size)
+        data_length = varints[size] if size < _VARINTS_KNOWN else varint(size)
+        size += len(data_length) + len(more) + len(number) + len(encoded_time) + 3
+        body_length = varints[size] if size < _VARINTS_KNOWN else varint(size)
         size += len(body_length) + len(receipt) + len(tail) + 3
-        whole_length = known[size] if size < _VARINTS_KNOWN else varint(size)
+        whole_length = varints[size] if size < _VARINTS_KNOWN else varint(size)
         parts.append(
             b"\n%b\n%b%b\x12%b\n%b%b%b\x1a%b%b%b%b"
             % (
                 whole_length,
-                known[len(receipt)],
+                varints[len(receipt)],
                 receipt,
                 body_length,
                 data_length,
                 data,
                 more,
-                known[len(number)],
+                varints[len(number)],
                 number,
-                when,
+                encoded_time,
                 tail,
             )
         )
@@ -106,11 +106,11 @@ def _attributes(attributes: dict[str, str]) -> bytes:
 
 
 def timestamp(instant: int) -> bytes:
-    """The content of a google.protobuf.Timestamp."""
+    """Encode the content of a google.protobuf.Timestamp."""
     seconds, nanos = divmod(instant, SECOND)
     return b"\x08" + varint(seconds) + (b"\x10" + varint(nanos) if nanos else b"")
 
 
 def subscription_properties(*, exactly_once: bool, ordering: bool) -> bytes:
-    """Field 4 of StreamingPullResponse."""
+    """Encode field 4 of StreamingPullResponse."""
     return field(b"\x22", (b"\x08\x01" if exactly_once else b"") + (b"\x10\x01" if ordering else b""))

@@ -1,10 +1,11 @@
-"""Where a subscription delivers if it is not pulled: push, BigQuery, Cloud Storage, Bigtable.
+"""The delivery settings of a subscription that is not pulled: push, BigQuery, Cloud Storage, Bigtable.
 
-Only push is done here; the others are kept as settings, within the bounds that the .proto documents.
+This server delivers only to push endpoints. Other settings are checked against the bounds in the .proto files and kept.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from penstock.doors.google import ranges
@@ -18,6 +19,26 @@ ACK_DEADLINE_SECONDS = 10.0
 FILE_SECONDS, FILE_MIN_SECONDS, FILE_MAX_SECONDS = 5 * ranges.MINUTE, ranges.MINUTE, 10 * ranges.MINUTE
 FILE_MIN_BYTES, FILE_MAX_BYTES = 1000, 10 << 30
 FILE_MIN_MESSAGES = 1000
+
+KEPT = ("message_transforms", "ingestion_data_source_settings", *DESTINATIONS)
+WARNINGS_MAX = 1000
+
+
+class KeptSettings:
+    """Settings that are stored and returned but not acted on. The first use on each resource is logged."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._logged: set[tuple[str, str]] = set()  # resource and field
+
+    def note(self, name: str, message: Any) -> None:
+        """Log the settings of a Topic or Subscription that will not run."""
+        for field, value in message.ListFields():
+            if field.name not in KEPT or (field.is_repeated and all(transform.disabled for transform in value)):
+                continue
+            if (name, field.name) not in self._logged and len(self._logged) < WARNINGS_MAX:
+                self._logged.add((name, field.name))
+                self._log.warning("%s has %s, which this server stores but does not run", name, field.name)
 
 
 def check_destinations(subscription: Any) -> None:
@@ -33,14 +54,21 @@ def check_destinations(subscription: Any) -> None:
         _check_files(subscription.cloud_storage_config, subscription.ack_deadline_seconds)
 
 
-def fill_version(config: Any, default: str) -> None:
-    """The version of the pushed format, which is always said of a subscription that is pushed."""
-    if config.push_endpoint and config.attributes.setdefault(VERSION_KEY, default) not in VERSIONS:
+def fill_version(config: Any, former: Any = None) -> None:
+    """Fill in the version of the push format: that of the former PushConfig, or v1 if there is an endpoint.
+
+    The version stays when the endpoint is removed, because a request that does not name a field does not change it.
+    """
+    former_version = former.attributes.get(VERSION_KEY, "") if former is not None else ""
+    version = former_version or (VERSION if config.push_endpoint else "")
+    if version:
+        config.attributes.setdefault(VERSION_KEY, version)
+    if config.attributes.get(VERSION_KEY, VERSION) not in VERSIONS:
         raise bad_argument("push_config.attributes")
 
 
 def default_ack_deadline(subscription: Any) -> float:
-    """Files are written before their messages are due again."""
+    """Return the ack deadline of a subscription that names none. With Cloud Storage it is the time for one file."""
     if not subscription.HasField("cloud_storage_config"):
         return ACK_DEADLINE_SECONDS
     return ranges.seconds(subscription.cloud_storage_config.max_duration) or FILE_SECONDS

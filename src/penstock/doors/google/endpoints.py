@@ -1,8 +1,8 @@
-"""Where push may send: which URLs, which addresses.
+"""The URLs and addresses that push may send to.
 
-Nothing but https to a public address, unless the operator allowed the network it is in. A name is resolved once, every
-address is judged after unwrapping the ways IPv6 has to hide an IPv4 one, and the connection goes to the address that
-was judged, so that a name that resolves differently the second time gains nothing (DNS rebinding).
+Push sends only over https and to public addresses, unless the operator allowed the network of the address. A name is
+resolved once. Every address is checked, after unwrapping IPv4 addresses embedded in IPv6, and the connection goes to a
+checked address. So a name that resolves differently the second time gains nothing (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NAT64 = ip_network("64:ff9b::/96")
 _COMPATIBLE = ip_network("::/96")
-# IANA's special-purpose registries: what is not globally reachable, and what is for no host at all. The list is ours,
-# because what `is_global` says differs from one Python to the next. Of IPv6 only 2000::/3 is given out as unicast, so
-# what has its place elsewhere (64:ff9b:1::/48, 100::/64, 5f00::/16, fc00::/7, fe80::/10, ff00::/8) needs no row.
+# Networks in IANA's special-purpose registries that are not globally reachable. The list is our own, because
+# `is_global` differs between Python versions. IPv6 assigns only 2000::/3 as global unicast, so special networks
+# outside it (64:ff9b:1::/48, 100::/64, 5f00::/16, fc00::/7, fe80::/10, ff00::/8) need no row.
 _GLOBAL_UNICAST = ip_network("2000::/3")
 _NOT_GLOBAL = [
     ip_network(network)
     for network in (
         "0.0.0.0/8",  # this network
         "10.0.0.0/8",
-        "100.64.0.0/10",  # shared behind a carrier
+        "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",
         "169.254.0.0/16",
         "172.16.0.0/12",
         "192.0.0.0/24",  # protocol assignments
         "192.0.2.0/24",
-        "192.88.99.0/24",  # the way to 6to4
+        "192.88.99.0/24",  # 6to4 relays
         "192.168.0.0/16",
         "198.18.0.0/15",  # benchmarks
         "198.51.100.0/24",
@@ -52,7 +52,7 @@ _NOT_GLOBAL = [
 
 
 class DeniedError(Exception):
-    """The operator did not allow requests to this place."""
+    """The operator did not allow requests to this address."""
 
 
 class Target(NamedTuple):
@@ -69,38 +69,38 @@ class Target(NamedTuple):
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(each[4][0]) for each in found]
+    entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in entries]
 
 
 class Endpoints:
     def __init__(self, allowed: Iterable[str], own_ports: Collection[int], resolver: Resolve = resolve) -> None:
-        """`allowed`: networks as CIDR, to which plain http may go as well."""
+        """`allowed`: networks in CIDR notation that may be reached, also over plain http."""
         self._allowed = [ip_network(network, strict=False) for network in allowed]
         self._own_ports = own_ports
         self._resolve = resolver
 
     def check(self, url: str) -> None:
-        """For a new endpoint: CallError if it can never be used."""
+        """Raise CallError if a new endpoint can never be used."""
         target = parse(url)
         try:
             literal = ip_address("127.0.0.1" if target.host == "localhost" else target.host)
         except ValueError:
-            return  # a name: judged when it is used, as it may mean something else by then
+            return  # a name is resolved and checked at each use, because its addresses may change
         try:
-            self._judge(literal, target)
+            self._check_address(literal, target)
         except DeniedError as error:
             raise _unsupported(f"{error}; see the setting push_allow") from None
 
     async def addresses(self, target: Target) -> list[str]:
-        """The addresses to connect to. DeniedError if one of them is not allowed, OSError if there are none."""
-        found = await self._resolve(target.host, target.port)
-        for text in found:
-            self._judge(ip_address(text.partition("%")[0]), target)
-        return list(dict.fromkeys(found))
+        """Return the addresses to connect to. Raise DeniedError if one is not allowed, OSError if there are none."""
+        addresses = await self._resolve(target.host, target.port)
+        for text in addresses:
+            self._check_address(ip_address(text.partition("%")[0]), target)
+        return list(dict.fromkeys(addresses))
 
-    def _judge(self, address: Address, target: Target) -> None:
-        bare = unwrapped(address)
+    def _check_address(self, address: Address, target: Target) -> None:
+        bare = unwrap(address)
         if any(bare in network for network in self._allowed):
             if bare.is_loopback and target.port in self._own_ports:
                 raise DeniedError("this server does not push to itself")
@@ -112,14 +112,14 @@ class Endpoints:
 
 
 def is_global(address: Address) -> bool:
-    """Whether an unwrapped address is one of the public internet."""
+    """Return whether an unwrapped address is reachable on the public internet."""
     if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
         return False
     return not any(address in network for network in _NOT_GLOBAL)
 
 
-def unwrapped(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 one, however it is wrapped; or the address itself."""
+def unwrap(address: Address) -> Address:
+    """Return the IPv4 address that is embedded in an IPv6 address, or the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:
@@ -134,7 +134,7 @@ def unwrapped(address: Address) -> Address:
 
 
 def parse(url: str) -> Target:
-    """The parts of an endpoint; CallError if it is not one."""
+    """Split the URL of an endpoint. Raise CallError if it is invalid."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").rstrip("."), parts.port
@@ -147,7 +147,7 @@ def parse(url: str) -> Target:
         or not url.isascii()
         or any(character <= " " or character == "\x7f" for character in url)
     ):
-        raise _unsupported("it is too long or holds unfit characters")
+        raise _unsupported("it is too long or has invalid characters")
     secure = parts.scheme == "https"
     query = f"?{parts.query}" if parts.query else ""
     return Target(secure, host, port or (443 if secure else 80), (parts.path or "/") + query)

@@ -1,6 +1,6 @@
-"""How errors look on this door: gRPC codes with their HTTP statuses, and one table from the error tree to them.
+"""The errors of the Pub/Sub API: gRPC codes with their HTTP statuses, and a table from our error tree to the codes.
 
-UNKNOWN is never sent, unless a fault asks for it: clients repeat it for minutes.
+UNKNOWN is sent only if a fault rule asks for it, because clients repeat a call for minutes after it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
 class Code(IntEnum):
-    """A gRPC code, and the HTTP status of the same error."""
+    """A gRPC code with the HTTP status of the same error."""
 
     http: int
 
@@ -60,7 +60,7 @@ CODES: dict[type[errors.PenstockError], Code] = {
 
 
 class CallError(Exception):
-    """A call ends with this code; what the broker does not decide is decided with it."""
+    """The error of a call, raised by this door for its own checks."""
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class CallError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.reason = reason  # of ErrorInfo; empty: no details
+        self.reason = reason  # the reason in ErrorInfo. Empty: no ErrorInfo is sent
         self.reasons = reasons or {}
         self.retry_after_seconds = retry_after_seconds
 
     def status(self) -> bytes:
-        """google.rpc.Status, as grpc-status-details-bin carries it; empty without details."""
+        """Return the google.rpc.Status for grpc-status-details-bin, or nothing if there are no details."""
         details = []
         if self.reason:
             details.append(Any_())
@@ -93,7 +93,7 @@ class CallError(Exception):
         return encoded
 
     def details(self) -> list[dict[str, Any]]:
-        """The same for REST."""
+        """Return the details for a REST answer."""
         details: list[dict[str, Any]] = []
         if self.reason:
             details.append({"@type": ERROR_INFO, "reason": self.reason, "domain": DOMAIN, "metadata": self.reasons})
@@ -103,12 +103,12 @@ class CallError(Exception):
 
 
 def call_error(error: Exception) -> CallError | None:
-    """What the client gets for an error; None if it is unexpected."""
+    """Return the error that the client gets, or None if the error is unexpected."""
     if isinstance(error, CallError):
         return error
     for kind in type(error).__mro__:
         if kind in CODES:
-            assert isinstance(error, errors.PenstockError), "the table is one of our errors"
+            assert isinstance(error, errors.PenstockError), "the table has only our own errors"
             code = Code[error.protocol_code] if error.protocol_code else CODES[kind]
             return CallError(code, error.message, retry_after_seconds=error.retry_after_seconds)
     return None
@@ -133,5 +133,5 @@ def failed_precondition(message: str) -> CallError:
 
 
 def bad_argument(field: str) -> CallError:
-    """Production's words for a field whose value cannot be."""
+    """Return production's error for an invalid field."""
     return invalid(f"You have passed an invalid argument to the service (argument={field}).")

@@ -1,7 +1,7 @@
-"""Flow control of streaming pulls: messages sent to a stream that are neither settled nor returned.
+"""Flow control of streaming pulls: the messages sent to a stream that are neither settled nor returned.
 
-The broker's facts say when a message is no longer held, however it was settled (on the stream, by a unary call, by the
-end of its lease), so that a stream's flow control is exact.
+It follows the broker's facts, so it is exact however a message was settled: on the stream, by a unary call or by the
+end of its lease.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import asyncio
 from collections.abc import Iterable
 
 from penstock.broker import facts as f
-from penstock.engine.port import Delivery, Queue
+from penstock.engine.port import Delivery, News
 
-UNLIMITED_MESSAGES = 50_000  # what a stream without a limit may hold all the same
+UNLIMITED_MESSAGES = 50_000  # the limits of a stream that asks for no limit
 UNLIMITED_BYTES = 512 << 20
 
 
 class Outstanding:
-    """One stream's."""
+    """The outstanding messages of one stream."""
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:
         self._max_messages = max_messages if 0 < max_messages < UNLIMITED_MESSAGES else UNLIMITED_MESSAGES
         self._max_bytes = max_bytes if 0 < max_bytes < UNLIMITED_BYTES else UNLIMITED_BYTES
-        self._sizes: dict[int, int] = {}  # by offset
+        self._sizes: dict[int, int] = {}  # bytes of each outstanding message, by offset
         self._bytes = 0
         self._changed = asyncio.Event()
 
@@ -56,13 +56,13 @@ class Outstanding:
         self._changed.set()
 
     async def changed(self) -> None:
-        """Until something is no longer held, or the subscription is not what it was."""
+        """Wait until a message is no longer outstanding, or the subscription changed."""
         self._changed.clear()
         await self._changed.wait()
 
 
 class FlowControl:
-    """All of them, by the number of their subscription. Follows the broker's facts."""
+    """The outstanding messages of all streams, by the number of the subscription."""
 
     def __init__(self) -> None:
         self._by_subscription: dict[int, set[Outstanding]] = {}
@@ -76,7 +76,7 @@ class FlowControl:
         if not streams:
             self._by_subscription.pop(subscription, None)
 
-    def follow(self, queue: Queue) -> None:
+    def follow(self, queue: News) -> None:
         queue.on([f.Acked, f.Removed, f.Returned], self._on_settled)
         queue.on([f.Sought, f.Detached, f.SubscriptionDeleted, f.SubscriptionChanged], self._on_changed)
 

@@ -1,4 +1,4 @@
-"""Messages of gRPC inside bodies: their prefix, their compression, and the headers and trailers around them. Pure."""
+"""The framing of gRPC messages: prefix, compression, headers and trailers. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from penstock.doors.google.errors import CallError, Code, invalid
 from penstock.doors.google.http2 import hpack
 
-MESSAGE_BYTES_MAX = 12 << 20  # beyond the 10 MB a publish may have, so that its own limit is what a client meets
+MESSAGE_BYTES_MAX = 12 << 20  # more than the 10 MB limit of a publish, so that a publisher gets the error of that limit
 PREFIX_BYTES = 5
 OUT_OF_MEMORY = "The server's memory for requests and answers is in use."
 
@@ -24,12 +24,12 @@ _WINDOW_BITS = {"gzip": 31, "deflate": 15}
 _PLAIN = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 
-def framed(message: bytes) -> bytes:
+def frame_message(message: bytes) -> bytes:
     return b"\0" + len(message).to_bytes(4, "big") + message
 
 
 def message_bytes(data: bytes | bytearray) -> int:
-    """The length a prefix announces."""
+    """Return the length that a prefix announces. Raise CallError if it is too large."""
     size = int.from_bytes(data[1:PREFIX_BYTES], "big")
     if size > MESSAGE_BYTES_MAX:
         raise too_large(size)
@@ -37,7 +37,7 @@ def message_bytes(data: bytes | bytearray) -> int:
 
 
 def whole_message(data: bytes | bytearray, headers: dict[str, str]) -> bytes:
-    """The one message in a request body, inflated if it was compressed."""
+    """Return the one message in a request body, decompressed if necessary."""
     if len(data) < PREFIX_BYTES or len(data) != PREFIX_BYTES + message_bytes(data):
         raise invalid("The request does not hold exactly one message.")
     message = data[PREFIX_BYTES:] if type(data) is bytes else bytes(memoryview(data)[PREFIX_BYTES:])

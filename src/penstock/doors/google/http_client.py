@@ -1,7 +1,7 @@
-"""One POST to a push endpoint: connect to a judged address, send, read the status.
+"""A client that sends one POST to a push endpoint: connect to a checked address, send, read the status.
 
-No redirects, no proxies, no second lookup of the name; the peer's address is the one judged; the answer is read up to
-its headers and no further than a limit, and all of it within one deadline.
+It follows no redirects, uses no proxies and does not look up the name a second time. It reads the answer up to the end
+of the headers, within a limit, and one deadline covers everything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Sequence
 
 from penstock.doors.google.endpoints import DeniedError, Endpoints, Target
-from penstock.doors.google.envelope import Envelope
+from penstock.doors.google.push_request import PushRequest
 
 CONNECT_SECONDS = 10.0
 ANSWER_BYTES_MAX = 64 << 10
@@ -22,17 +22,17 @@ class HttpClient:
         self._endpoints = endpoints
         self._trust = trust
 
-    async def post(self, target: Target, envelope: Envelope, *, authorization: str, seconds: float) -> int:
-        """The status of the answer. OSError, TimeoutError or DeniedError if there was none."""
+    async def post(self, target: Target, request: PushRequest, *, authorization: str, seconds: float) -> int:
+        """Send a request. Return the status, or raise OSError, TimeoutError or DeniedError if there is no answer."""
         async with asyncio.timeout(seconds):
             reader, writer = await self._connect(target)
             try:
-                writer.write(_head(target, envelope, authorization) + envelope.body)
+                writer.write(_head(target, request, authorization) + request.body)
                 await writer.drain()
-                version, _, rest = (await reader.readuntil(b"\r\n\r\n")).partition(b" ")
+                version, _, status = (await reader.readuntil(b"\r\n\r\n")).partition(b" ")
                 if not version.startswith(b"HTTP/1."):
                     raise ValueError("not HTTP")
-                return int(rest[:3])
+                return int(status[:3])
             except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
                 raise ConnectionError("the endpoint gave no HTTP answer") from error
             finally:
@@ -40,7 +40,7 @@ class HttpClient:
 
     async def _connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         addresses = await self._endpoints.addresses(target)
-        failure: OSError = ConnectionError("the endpoint's name leads nowhere")
+        failure: OSError = ConnectionError("the endpoint's name has no address")
         for address in addresses:
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
@@ -57,7 +57,7 @@ class HttpClient:
         peer: Sequence[object] = writer.get_extra_info("peername") or ()
         if not peer or str(peer[0]).partition("%")[0] != address.partition("%")[0]:
             writer.transport.abort()
-            raise DeniedError("connected to another address than the one allowed")
+            raise DeniedError("the connection went to another address than the allowed one")
         return reader, writer
 
     def _context(self) -> ssl.SSLContext:
@@ -67,9 +67,9 @@ class HttpClient:
         return self._trust
 
 
-def _head(target: Target, envelope: Envelope, authorization: str) -> bytes:
+def _head(target: Target, request: PushRequest, authorization: str) -> bytes:
     headers = [("Host", target.authority), ("User-Agent", "Penstock-Push")]
-    headers += [("Connection", "close"), ("Content-Length", str(len(envelope.body))), *envelope.headers]
+    headers += [("Connection", "close"), ("Content-Length", str(len(request.body))), *request.headers]
     if authorization:
         headers.append(("Authorization", authorization))
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers)

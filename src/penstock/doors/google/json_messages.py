@@ -1,7 +1,7 @@
-"""JSON as REST and seeds carry it, turned into messages.
+"""Conversion of JSON from REST requests and seeds to messages.
 
-The library underneath skips characters that are not base64, and its errors are those of Python. Every value is
-therefore checked against the descriptor first, and an error names the field in production's words.
+The protobuf library skips characters that are not base64, and its errors are those of Python. So every value is first
+checked against the descriptor, and an error names the field as production does.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def parse_message(fields: Mapping[str, Any], kind: Any) -> Any:
         raise invalid("Invalid JSON payload received. A value does not fit its field.") from None
 
 
-def check_fields(given: Any, descriptor: Any, path: str = "") -> None:
+def check_fields(content: Any, descriptor: Any, path: str = "") -> None:
     """Check that a JSON value fits a message."""
-    if not isinstance(given, Mapping):
-        raise _wrong_value(path, f"type.googleapis.com/{descriptor.full_name}", given)
+    if not isinstance(content, Mapping):
+        raise _wrong_value(path, f"type.googleapis.com/{descriptor.full_name}", content)
     oneofs: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in content.items():
         field = descriptor.fields_by_camelcase_name.get(name) or descriptor.fields_by_name.get(name)
         if field is None:
             where = f" at '{path}'" if path else ""

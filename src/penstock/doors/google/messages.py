@@ -1,7 +1,7 @@
-"""The message types of the wire, from a description shipped beside this file.
+"""The message types of the API, from descriptors in the file `messages.binpb`.
 
-A private pool, so that a program may use this door and the official client at once. How the description is made:
-tests/doors/google/descriptors.py.
+The pool is private, so that a program can use this door and the official client together.
+`tests/doors/google/descriptors.py` writes the descriptors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BUNDLE = Path(__file__).with_name("messages.binpb")
 
 
 def well_known_pool() -> Any:
-    """A pool of its own, with the well-known types."""
+    """Return a new pool with the well-known types."""
     pool = descriptor_pool.DescriptorPool()
     for module in WELL_KNOWN:
         pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
@@ -39,7 +39,7 @@ for _file in descriptor_pb2.FileDescriptorSet.FromString(BUNDLE.read_bytes()).fi
 
 
 def message(name: str) -> Any:
-    """The class of a message, by its full name."""
+    """Return the class of a message, by its full name."""
     return message_factory.GetMessageClass(POOL.FindMessageTypeByName(name))
 
 
@@ -74,5 +74,5 @@ ErrorInfo = message("google.rpc.ErrorInfo")
 
 
 def response(name: str) -> Any:
-    """A class of `google.pubsub.v1` that only one method needs."""
+    """Return a class of `google.pubsub.v1` that only one method needs."""
     return _pubsub(name)

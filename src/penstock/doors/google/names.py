@@ -1,18 +1,14 @@
-"""Resource names: what may be one, and how they are taken apart."""
+"""Resource names: checking, splitting and generating them."""
 
 from __future__ import annotations
 
 import secrets
-import string
 
 from penstock.doors.google.errors import CallError, invalid
+from penstock.names import is_pubsub_id, is_pubsub_project
 
 DELETED_TOPIC = "_deleted-topic_"
 DELETED_SCHEMA = "_deleted-schema_"
-
-_ID = frozenset(string.ascii_letters + string.digits + "._~+%-")
-_PROJECT = frozenset(string.ascii_letters + string.digits + "._:~+%-")
-_ID_MIN, _ID_MAX = 3, 255
 
 
 def bad_name(name: str) -> CallError:
@@ -22,23 +18,17 @@ def bad_name(name: str) -> CallError:
     )
 
 
-def is_id(text: str) -> bool:
-    if not _ID_MIN <= len(text) <= _ID_MAX or not text[0].isalpha() or text.startswith("goog"):
-        return False
-    return text.isascii() and _ID.issuperset(text)
-
-
 def check(name: str, collection: str) -> str:
-    """The name, if it is projects/P/<collection>/ID."""
+    """Return the name. Raise CallError unless it is projects/P/<collection>/ID."""
     parts = name.split("/")
-    if len(parts) != 4 or parts[0] != "projects" or parts[2] != collection or not is_id(parts[3]):
+    if len(parts) != 4 or parts[0] != "projects" or parts[2] != collection or not is_pubsub_id(parts[3]):
         raise bad_name(name)
     _check_project(parts[1], name)
     return name
 
 
 def check_project(name: str) -> str:
-    """The name, if it is projects/P."""
+    """Return the name. Raise CallError unless it is projects/P."""
     parts = name.split("/")
     if len(parts) != 2 or parts[0] != "projects":
         raise bad_name(name)
@@ -47,7 +37,7 @@ def check_project(name: str) -> str:
 
 
 def _check_project(project: str, name: str) -> None:
-    if not 1 <= len(project) <= 255 or not _PROJECT.issuperset(project):
+    if not is_pubsub_project(project):
         raise bad_name(name)
 
 
@@ -64,10 +54,10 @@ def snapshot(name: str) -> str:
 
 
 def project_of(name: str) -> str:
-    """projects/P of any resource's name."""
+    """Return the projects/P of a resource name."""
     return "/".join(name.split("/", 2)[:2])
 
 
-def made_up(project: str, collection: str) -> str:
-    """A name for something its creator did not name."""
+def generate_name(project: str, collection: str) -> str:
+    """Return a random name for a resource that its creator did not name."""
     return f"{project}/{collection}/s-{secrets.token_hex(12)}"

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.fields import File, Names, Networks, Port, Switch, setting
+from penstock.fields import File, Networks, Origins, Port, Switch, Tokens, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoogleOptions:
-    port: Port = setting(8085, "Pub/Sub gRPC and REST.")
-    second_port: Port = setting(None, "The same at one more port, for clients that expect it there.")
-    tokens: Names = setting((), "Bearer tokens; with any, every call but health needs one.", secret=True)
-    tls_cert: File = setting(None, "Certificate, PEM; with it the door speaks TLS only.")
-    tls_key: File = setting(None, "Its private key, PEM.")
-    cors_origins: Names = setting((), "Web pages that may call besides this machine's own; *: every page.")
-    seek_all: Switch = setting(False, "A seek to a time reaches all that the server retains.")
-    reset: Switch = setting(False, "POST /reset forgets everything; with memory it always may.")
+    port: Port = setting(8085, "Port of the Pub/Sub API, for gRPC and REST.")
+    second_port: Port = setting(None, "Second port of the Pub/Sub API, for clients that expect it there.")
+    tokens: Tokens = setting((), "Bearer tokens. If there are any, every call except health needs one.", secret=True)
+    tls_cert: File = setting(None, "TLS certificate, a PEM file. With it, only TLS connections are accepted.")
+    tls_key: File = setting(None, "Private key of the certificate, a PEM file.")
+    cors_origins: Origins = setting(
+        (), "Origins of web pages that may call the API, besides pages of this machine. * means all."
+    )
+    seek_all: Switch = setting(
+        False, "Let a seek to a time reach all messages that the server keeps, not only those that Pub/Sub would keep."
+    )
+    reset: Switch = setting(False, "Allow POST /reset to delete everything. With --memory it is always allowed.")
     push_allow: Networks = setting(
-        (), "Networks (127.0.0.0/8) that push may reach besides public ones over https.", name="push_allow"
+        (),
+        "Networks that push endpoints may be in, such as 127.0.0.0/8. Public addresses over https are always allowed.",
+        name="push_allow",
     )

@@ -1,10 +1,11 @@
-"""Publish: the limits of production, then one call of the broker."""
+"""The Publish method: production's limits, then one call of the broker."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from penstock.broker.limits import ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_MAX
 from penstock.broker.model import Draft
 from penstock.doors.google import codec, names, ranges
 from penstock.doors.google.calls import Context
@@ -13,12 +14,9 @@ from penstock.engine.port import Queue, TopicMetadata
 
 MESSAGES_MAX = 1000
 REQUEST_BYTES_MAX = 10_000_000
-ATTRIBUTES_MAX = 100
-ATTRIBUTE_KEY_BYTES_MAX = 256
-ATTRIBUTE_VALUE_BYTES_MAX = 1024
 ORDERING_KEY_BYTES_MAX = 1024
 RESERVED_PREFIX = "goog"
-CLIENTS_PREFIX = "googclient_"  # what client libraries add: traces, and the schema of a message published again
+CLIENTS_PREFIX = "googclient_"  # attributes of client libraries: traces, and the schema of a republished message
 
 EMPTY_MESSAGE = (
     "One or more messages in the publish request is empty. Each message must contain either non-empty data, or at "
@@ -31,7 +29,7 @@ MIXED_KEYS = (
 
 class Publishing:
     def __init__(self, queue: Queue, validate: Callable[[TopicMetadata, list[Draft]], Awaitable[list[Draft]]]) -> None:
-        """`validate` holds drafts against the schema of their topic, and gives back what is to be published."""
+        """`validate` checks drafts against the schema of their topic, and returns the drafts to publish."""
         self._queue = queue
         self._validate = validate
 
@@ -41,14 +39,14 @@ class Publishing:
         if topic is None:
             raise not_found(names.topic(name))
         drafts = codec.drafts(request.messages)
-        sizes = checked_sizes(drafts, context.size)
+        sizes = check_sizes(drafts, context.size)
         if topic.options.extras:
             drafts = await self._validate(topic, drafts)
         return codec.publish_response(await queue.publish(name, drafts, sizes=sizes))
 
 
-def checked_sizes(drafts: Sequence[Draft], size: int) -> list[int]:
-    """The size of every draft, as the broker counts it, if all may be published."""
+def check_sizes(drafts: Sequence[Draft], size: int) -> list[int]:
+    """Return the size of every draft, as the broker counts it. Raise CallError if one may not be published."""
     if not drafts:
         raise invalid("The request must contain at least one message.")
     ranges.within("message_count", len(drafts), None, MESSAGES_MAX)
@@ -59,7 +57,7 @@ def checked_sizes(drafts: Sequence[Draft], size: int) -> list[int]:
     sizes = []
     for data, attributes, ordering_key, _, _ in drafts:
         if attributes:
-            sizes.append(len(data) + key_bytes + _checked_bytes(attributes))
+            sizes.append(len(data) + key_bytes + _check_attributes(attributes))
         elif data:
             sizes.append(len(data) + key_bytes)
         else:
@@ -69,7 +67,7 @@ def checked_sizes(drafts: Sequence[Draft], size: int) -> list[int]:
     return sizes
 
 
-def _checked_bytes(attributes: dict[str, str]) -> int:
+def _check_attributes(attributes: dict[str, str]) -> int:
     if len(attributes) > ATTRIBUTES_MAX:
         ranges.within("attributes count", len(attributes), None, ATTRIBUTES_MAX)
     total = 0

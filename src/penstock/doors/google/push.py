@@ -1,7 +1,7 @@
-"""Push: messages of push subscriptions go to their endpoints, and the answer's status settles them.
+"""Push: messages of push subscriptions are sent to their endpoints, and the status of the answer settles them.
 
-A subscription is pushed by one task that follows its settings; messages of one ordering key go one after the other; an
-endpoint that fails gets fewer requests and longer pauses, one that answers gets more.
+Each subscription has one task, which is replaced when its settings change. Messages with the same ordering key are sent
+one after another. An endpoint that fails gets fewer requests at a time and longer pauses.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 from penstock.broker import facts as f
 from penstock.broker.model import SECOND
 from penstock.doors.google.endpoints import DeniedError, parse
-from penstock.doors.google.envelope import seal
 from penstock.doors.google.errors import CallError
 from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.messages import Subscription
+from penstock.doors.google.push_request import build_push_request
 from penstock.doors.google.tokens import Tokens
 from penstock.doors.google.topics import kept_settings
 from penstock.engine.port import Delivery, Queue, SubscriptionMetadata, sleep_until
 from penstock.errors import NotFoundError, PenstockError, where
 
 ACKING = frozenset({102, 200, 201, 202, 204})
-AT_ONCE_MIN, AT_ONCE_MAX = 1, 128  # requests in progress for one subscription
+AT_ONCE_MIN, AT_ONCE_MAX = 1, 128  # concurrent requests of one subscription
 PAUSE_MIN_SECONDS, PAUSE_MAX_SECONDS = 0.1, 60.0
 BATCH_BYTES_MAX = 20 << 20
 WAIT_SECONDS = 60.0
@@ -38,7 +38,7 @@ PUSH_HOLDER = "push"
 
 
 class Plan(NamedTuple):
-    """How a subscription is pushed; a task runs as long as its plan is in force."""
+    """The settings of a push task. A task whose plan changes is replaced."""
 
     config: bytes
     lease_seconds: float
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 
 
 class Push:
-    """All push subscriptions. Watches the broker's facts."""
+    """The tasks of all push subscriptions. They follow the broker's facts."""
 
     def __init__(self, queue: Queue, client: HttpClient, tokens: Tokens, log: logging.Logger) -> None:
         self._queue = queue
@@ -54,8 +54,8 @@ class Push:
         self._tokens = tokens
         self._log = log
         self._running: dict[int, tuple[Plan, asyncio.Task[None]]] = {}  # by the number of the subscription
-        self._numbers: set[int] = set()  # of subscriptions that changed
-        self._all = False  # any may have changed
+        self._numbers: set[int] = set()  # numbers of subscriptions that changed
+        self._all = False  # True: any subscription may have changed
         self._changed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
@@ -85,13 +85,13 @@ class Push:
         self._changed.set()
 
     async def _keep(self) -> None:
-        """Let what runs follow what is wanted."""
+        """Start and stop tasks as subscriptions change."""
         while True:
             await self._changed.wait()
             self._changed.clear()
             try:
                 await self._follow()
-            except Exception as error:  # noqa: BLE001 - one subscription that cannot be read must not end all pushing
+            except Exception as error:  # noqa: BLE001 - one unreadable subscription must not end all pushing
                 self._log.error("push could not follow its subscriptions: %s", where(error))
                 await asyncio.sleep(PAUSE_MAX_SECONDS)
                 self._look_at_all()
@@ -100,9 +100,9 @@ class Push:
         changed, self._numbers = self._numbers, set()
         if self._all:
             self._all = False
-            found = {each.number: each for each in await self._queue.subscriptions()}
-            for number in {*self._running, *found}:
-                self._adapt(number, found.get(number))
+            present = {metadata.number: metadata for metadata in await self._queue.subscriptions()}
+            for number in {*self._running, *present}:
+                self._adapt(number, present.get(number))
         else:
             for number in changed:
                 self._adapt(number, await self._queue.find_subscription(number))
@@ -115,19 +115,20 @@ class Push:
                 return
             task.cancel()
             del self._running[number]
-            self._queue.time.disconnect(number, PUSH_HOLDER)
+            self._queue.disconnect_consumer(number, PUSH_HOLDER)
         if plan is not None and metadata is not None:
             pusher = Pusher(self._queue, self._client, self._tokens, self._log, metadata.name, plan)
             self._running[number] = (plan, asyncio.get_running_loop().create_task(pusher.run()))
-            self._queue.time.connect(number, PUSH_HOLDER, 0)  # time that is moved waits for what is being pushed
+            self._queue.connect_consumer(number, PUSH_HOLDER, 0)  # a moved clock waits for pushes in progress
 
 
 def endpoint_of(metadata: SubscriptionMetadata) -> str:
-    """Where messages are pushed to; empty: nowhere."""
+    """Return the push endpoint of a subscription, or an empty string."""
     return str(kept_settings(metadata.options.extras, Subscription).push_config.push_endpoint)
 
 
 def plan_of(metadata: SubscriptionMetadata) -> Plan | None:
+    """Return the plan of a subscription, or None if it is not pushed."""
     if metadata.detached or not metadata.options.extras:
         return None
     config = kept_settings(metadata.options.extras, Subscription).push_config
@@ -138,7 +139,7 @@ def plan_of(metadata: SubscriptionMetadata) -> Plan | None:
 
 
 class Pusher:
-    """One subscription."""
+    """The push task of one subscription."""
 
     def __init__(
         self, queue: Queue, client: HttpClient, tokens: Tokens, log: logging.Logger, name: str, plan: Plan
@@ -152,7 +153,7 @@ class Pusher:
         self._config = type(Subscription().push_config).FromString(plan.config)
         self._at_once = AT_ONCE_MIN
         self._pause_seconds = 0.0
-        self._logged = ""  # the last trouble in the log, so that it is there once
+        self._logged = ""  # the last problem in the log. A repeated problem is logged once
 
     async def run(self) -> None:
         while True:
@@ -160,10 +161,10 @@ class Pusher:
                 await self._round()
             except NotFoundError:
                 return  # deleted
-            except PenstockError as error:  # the store takes nothing just now
+            except PenstockError as error:  # the store is full, for example
                 self._log_once(f"could not pull: {error.message}")
                 await self._pause(failed=True)
-            except Exception as error:  # noqa: BLE001 - a bug met once must not end pushing
+            except Exception as error:  # noqa: BLE001 - a bug must not end pushing
                 self._log.error("pushing %s failed: %s", self._name, where(error))
                 await self._pause(failed=True)
 
@@ -195,21 +196,21 @@ class Pusher:
         for delivery in lane:
             accepted = await self._deliver(delivery)
             try:
-                await (self._queue.ack if accepted else self._queue.nack)([delivery.receipt])
+                await (self._queue.ack if accepted else self._queue.nack)([delivery.receipt], strict=False)
             except PenstockError as error:
                 self._log_once(f"could not settle: {error.message}")
                 return False
             if not accepted:
-                return False  # what follows in the lane went back with it
+                return False  # the nack returned the later messages of the key as well
         return True
 
     async def _deliver(self, delivery: Delivery) -> bool:
         try:
             status = await self._post(delivery)
         except (OSError, DeniedError, CallError) as error:  # TimeoutError is an OSError
-            self._log_once(trouble_of(error))
+            self._log_once(failure_reason(error))
             return False
-        except Exception as error:  # noqa: BLE001 - a bug met by one message: it goes back, the others go on
+        except Exception as error:  # noqa: BLE001 - a bug with one message: only that message is returned
             self._log.error("push of %s failed: %s", self._name, where(error))
             return False
         if status not in ACKING:
@@ -224,21 +225,21 @@ class Pusher:
             authorization = await self._tokens.authorization(config.oidc_token.service_account_email, audience)
         return await self._client.post(
             parse(config.push_endpoint),
-            seal(config, self._name, delivery, with_attempt=self._plan.with_attempt),
+            build_push_request(config, self._name, delivery, with_attempt=self._plan.with_attempt),
             authorization=authorization,
             seconds=self._plan.lease_seconds,
         )
 
-    def _log_once(self, trouble: str) -> None:
-        if trouble != self._logged:
-            self._logged = trouble
-            self._log.warning("push of %s: %s", self._name, trouble[:200])
+    def _log_once(self, problem: str) -> None:
+        if problem != self._logged:
+            self._logged = problem
+            self._log.warning("push of %s: %s", self._name, problem[:200])
 
 
-def trouble_of(error: OSError | DeniedError | CallError) -> str:
-    """Why there was no answer, in plain words."""
+def failure_reason(error: OSError | DeniedError | CallError) -> str:
+    """Return why there was no answer, for the log."""
     if isinstance(error, socket.gaierror):
-        return "the name of the endpoint is not known"
+        return "the name of the endpoint cannot be resolved"
     if isinstance(error, TimeoutError):
         return "the endpoint gave no answer in time"
     if isinstance(error, ssl.SSLError):
@@ -250,7 +251,7 @@ def trouble_of(error: OSError | DeniedError | CallError) -> str:
 
 
 def lanes(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:
-    """Deliveries that may go at once, each list one after the other."""
+    """Group deliveries into lists that may be sent at once. Messages within a list are sent one after another."""
     keyed: dict[str, list[Delivery]] = {}
     free: list[list[Delivery]] = []
     for delivery in deliveries:

@@ -1,4 +1,4 @@
-"""gRPC server reflection (v1 and v1alpha), so that grpcurl and its like can ask what is here."""
+"""gRPC server reflection (v1 and v1alpha), for tools such as grpcurl."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ class Reflection:
                 file = POOL.FindFileByName(request.file_by_filename)
             elif which == "file_containing_symbol":
                 symbol = request.file_containing_symbol
-                ours = [file for name, file in self._services.items() if f"{symbol}.".startswith(f"{name}.")]
-                file = ours[0] if ours else POOL.FindFileContainingSymbol(symbol)
+                own = [file for name, file in self._services.items() if f"{symbol}.".startswith(f"{name}.")]
+                file = own[0] if own else POOL.FindFileContainingSymbol(symbol)
             else:
                 return []
         except KeyError:
             return []
-        return [self._encoded(each) for each in _with_needed(file)]
+        return [self._encode(needed) for needed in _with_dependencies(file)]
 
-    def _encoded(self, file: Any) -> bytes:
+    def _encode(self, file: Any) -> bytes:
         described = descriptor_pb2.FileDescriptorProto.FromString(file.serialized_pb)
         for service in sorted(name for name, home in self._services.items() if home.name == file.name):
             written = described.service.add(name=service.rpartition(".")[2])
-            for method in (each for each in self._methods if each.service == service):
+            for method in (method for method in self._methods if method.service == service):
                 written.method.add(
                     name=method.name,
                     input_type=f".{method.request.DESCRIPTOR.full_name}",
@@ -70,12 +70,12 @@ class Reflection:
         return encoded
 
 
-def _with_needed(file: Any) -> list[Any]:
-    """A file and all it depends on."""
-    found, waiting = {}, [file]
+def _with_dependencies(file: Any) -> list[Any]:
+    """Return a file and all files that it depends on."""
+    visited, waiting = {}, [file]
     while waiting:
-        each = waiting.pop()
-        if each.name not in found:
-            found[each.name] = each
-            waiting.extend(each.dependencies)
-    return list(found.values())
+        current = waiting.pop()
+        if current.name not in visited:
+            visited[current.name] = current
+            waiting.extend(current.dependencies)
+    return list(visited.values())

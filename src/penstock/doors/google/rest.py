@@ -1,6 +1,6 @@
 """REST over the same methods as gRPC: JSON in, JSON out.
 
-A body may repeat what the path says: the path counts.
+A body may repeat the name in the path. The path takes precedence.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from google.protobuf import json_format
 
 from penstock.doors.google.calls import Calls, Context
 from penstock.doors.google.errors import CallError, Code, invalid
+from penstock.doors.google.field_selection import parse_fields, select_fields
 from penstock.doors.google.json_messages import parse_message
 from penstock.doors.google.messages import POOL
-from penstock.doors.google.partial import chosen, parse_fields
 from penstock.doors.google.policies import KIND as POLICY
 from penstock.doors.google.routes import WHOLE, Match, match
-from penstock.doors.google.schemas import KIND as SCHEMA
+from penstock.doors.google.schemas.service import KIND as SCHEMA
 from penstock.engine.port import Queue
 from penstock.errors import LostReplyError, NotFoundError
 from penstock.wire.hosts import HostGuard, is_loopback, origin_host
 from penstock.wire.http1 import Request, Response
-from penstock.wire.message import phrase
-from penstock.wire.requestlog import RequestLog
+from penstock.wire.http1_message import phrase
+from penstock.wire.request_log import RequestLog
 
 JSON = ("Content-Type", "application/json; charset=UTF-8")
 PLAIN = ("Content-Type", "text/plain; charset=utf-8")
-SERVER = ("Server", "Penstock")  # of the front page: who is here, for whoever finds the port taken
+SERVER = ("Server", "Penstock")  # of the front page, so that a server that finds the port taken can name its owner
 BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
 
-# Parameters every Google API takes, most of them with a `$` and without: https://cloud.google.com/apis/docs/system-parameters
-# Only `alt` and `fields` change an answer here; the others say how it should look, or who asks.
-_LOOKS = ("callback", "key", "prettyPrint", "quotaUser", "userProject", "outputDefaults", "trace", "unique")
+# Parameters of every Google API, most of them with and without `$`: https://cloud.google.com/apis/docs/system-parameters
+# Only `alt` and `fields` change an answer here. The others are ignored.
+_IGNORED = ("callback", "key", "prettyPrint", "quotaUser", "userProject", "outputDefaults", "trace", "unique")
 _SYSTEM = frozenset(
-    {"$.xgafv", "access_token", "oauth_token", "uploadType", "upload_protocol", *_LOOKS, *(f"${n}" for n in _LOOKS)}
+    {"$.xgafv", "access_token", "oauth_token", "uploadType", "upload_protocol", *_IGNORED, *(f"${n}" for n in _IGNORED)}
 )
 _ALT = frozenset({"alt", "$alt"})
 _FIELDS = frozenset({"fields", "$fields"})
-_ENCODINGS = {"json": False, "json;enum-encoding=int": True}  # are enums numbers?
+_ENCODINGS = {"json": False, "json;enum-encoding=int": True}  # value: whether enums are numbers
 _MASKS = ("updateMask", "update_mask")
 _METHODS = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 
 class Origins:
-    """Web pages and this door: whose scripts may call it."""
+    """The web pages whose scripts may call this door."""
 
     def __init__(self, bound: str, origins: Iterable[str]) -> None:
-        """`origins`: allowed besides this machine's own; "*" allows every page."""
+        """`origins`: allowed in addition to this machine's own. "*" allows every page."""
         self.hosts = HostGuard(bound)
         self._origins = {origin.rstrip("/").lower() for origin in origins}
 
     def refusal(self, request: Request) -> str:
-        """Why a request may not be; empty if it may."""
+        """Return why a request is refused, or an empty string if it is allowed."""
         if not self.hosts.allows(request.header("host")):
             return "This server does not answer to that Host."
         origin = request.header("origin")
@@ -92,8 +92,8 @@ class Rest:
         documents: dict[str, Callable[[], Awaitable[bytes]]],
         requests: RequestLog | None = None,
     ) -> None:
-        """`reset` forgets everything, where that is allowed; `documents` are JSON files by their path."""
-        self.answer = self._answer if requests is None else requests.answers(self._answer, _described)
+        """`reset` deletes everything, or is None if that is not allowed. `documents`: JSON files, by path."""
+        self.answer = self._answer if requests is None else requests.answers(self._answer, _describe)
         self._calls = calls
         self._origins = origins
         self._reset = reset
@@ -107,7 +107,7 @@ class Rest:
         elif request.method == "OPTIONS":
             response = Response(204)
         else:
-            response = await self._admitted(request)
+            response = await self._route(request)
         response.headers = (*response.headers, *self._origins.headers(request))
         return response
 
@@ -117,73 +117,73 @@ class Rest:
         error = error_response(CallError(codes.get(status, Code.INVALID_ARGUMENT), phrase(status)))
         return Response(status, error.headers, error.body)
 
-    async def _admitted(self, request: Request) -> Response:
-        found = match(request.method, request.path)
+    async def _route(self, request: Request) -> Response:
+        matched = match(request.method, request.path)
         try:
-            return await (self._other(request) if found is None else self._call(found, request))
+            return await (self._answer_other(request) if matched is None else self._call(matched, request))
         except LostReplyError:
             raise
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
-            return error_response(self._calls.error(error, request.path if found is None else found.route.path))
+            return error_response(self._calls.error(error, request.path if matched is None else matched.route.path))
 
-    async def _other(self, request: Request) -> Response:
+    async def _answer_other(self, request: Request) -> Response:
         if request.path == "/" and request.method in ("GET", "HEAD"):
             return Response(200, (PLAIN, SERVER), b"Ok\n")
         if request.path == "/reset" and request.method == "POST" and self._reset is not None:
             self._calls.admit(request.index, request.path)
             await self._reset()
-            self._calls.log.warning("POST /reset: everything is forgotten")
+            self._calls.log.warning("POST /reset: everything was deleted")
             return Response(200, (PLAIN,), b"Resetting...\n")
         if request.path in self._documents and request.method == "GET":
             return Response(200, (JSON,), await self._documents[request.path]())
         raise CallError(Code.NOT_FOUND, f"There is no {request.method} {request.path[:200]}.")
 
-    async def _call(self, found: Match, request: Request) -> Response:
-        method = self._calls.methods[found.route.path]
-        assert method.unary is not None, "no route leads to a streaming method"
+    async def _call(self, matched: Match, request: Request) -> Response:
+        method = self._calls.methods[matched.route.path]
+        assert method.unary is not None, "a route leads to a streaming method"
         self._calls.admit(request.index, method.path)
-        asked = parameters(request.query)
-        selection = parse_fields(asked.mask, method.response.DESCRIPTOR) if asked.mask else {}
-        message = request_message(method.request, found, request.body, asked.fields)
+        query = parse_query(request.query)
+        selection = parse_fields(query.mask, method.response.DESCRIPTOR) if query.mask else {}
+        message = request_message(method.request, matched, request.body, query.fields)
         context = Context({}, asyncio.get_running_loop(), message.ByteSize(), caller=request.peer)
         work = method.unary(message, context)
-        result = await (_unless_left(work, request) if method.waits else work)
+        result = await (_cancel_if_left(work, request) if method.waits else work)
         if isinstance(result, bytes):
             result = method.response.FromString(result)
-        content = json_format.MessageToDict(result, use_integers_for_enums=asked.enums_as_numbers, descriptor_pool=POOL)
-        return Response(200, (JSON,), json.dumps(chosen(content, selection)).encode())
+        content = json_format.MessageToDict(result, use_integers_for_enums=query.enums_as_numbers, descriptor_pool=POOL)
+        return Response(200, (JSON,), json.dumps(select_fields(content, selection)).encode())
 
 
-def _described(request: Request) -> tuple[str, str]:
-    """For the request log: the method, by the name it has in gRPC, and the name in the path."""
-    found = match(request.method, request.path)
-    return (request.method, request.path) if found is None else (found.route.path.rpartition("/")[2], found.name)
+def _describe(request: Request) -> tuple[str, str]:
+    """Return the verb and the resource for the request log: the gRPC name of the method, and the name in the path."""
+    matched = match(request.method, request.path)
+    return (request.method, request.path) if matched is None else (matched.route.path.rpartition("/")[2], matched.name)
 
 
-async def _unless_left(work: Awaitable[Any], request: Request) -> Any:
-    """Let a method wait for messages as long as its caller is there: what it took then would be out of reach."""
+async def _cancel_if_left(work: Awaitable[Any], request: Request) -> Any:
+    """Run a method that waits for messages. Cancel it if its caller disconnects, so that it leases none in vain."""
     task = asyncio.ensure_future(work)
     request.on_left = task.cancel
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         if task.cancelled():
-            raise CallError(Code.CANCELLED, "The caller left.") from None
+            raise CallError(Code.CANCELLED, "The caller disconnected.") from None
         task.cancel()
         raise
 
 
-class Parameters(NamedTuple):
-    """What a query says."""
+class Query(NamedTuple):
+    """The parsed query string of a REST request."""
 
-    fields: list[tuple[str, str]]  # of the request
+    fields: list[tuple[str, str]]  # fields of the request message
     enums_as_numbers: bool  # in the answer
-    mask: str  # which part of the answer; empty: all of it
+    mask: str  # the selected parts of the answer. Empty: everything
 
 
-def parameters(query: str) -> Parameters:
+def parse_query(text: str) -> Query:
     fields, enums_as_numbers, mask = [], False, ""
-    for key, value in parse_qsl(query, keep_blank_values=True):
+    for key, value in parse_qsl(text, keep_blank_values=True):
         if key in _ALT:
             if value not in _ENCODINGS:
                 raise invalid(f"The value of {key} is not supported: {value[:100]}")
@@ -192,11 +192,11 @@ def parameters(query: str) -> Parameters:
             mask = value
         elif key not in _SYSTEM:
             fields.append((key, value))
-    return Parameters(fields, enums_as_numbers, mask)
+    return Query(fields, enums_as_numbers, mask)
 
 
-def request_message(kind: Any, found: Match, body: bytes, parameters: list[tuple[str, str]]) -> Any:
-    route = found.route
+def request_message(kind: Any, matched: Match, body: bytes, parameters: list[tuple[str, str]]) -> Any:
+    route = matched.route
     fields: dict[str, Any] = {}
     if route.body:
         content = _body(body)
@@ -211,13 +211,13 @@ def request_message(kind: Any, found: Match, body: bytes, parameters: list[tuple
     if "." in name:
         outer, _, name = name.partition(".")
         target = getattr(message, outer)
-    setattr(target, name, found.name)
+    setattr(target, name, matched.name)
     return message
 
 
 def camel_case(mask: str) -> str:
-    """A field mask as JSON writes it; the service also takes the names of the .proto."""
-    return re.sub("_([a-z])", lambda found: found[1].upper(), mask)
+    """Convert a field mask to the names of JSON. The service accepts the names of the .proto file too."""
+    return re.sub("_([a-z])", lambda letter: letter[1].upper(), mask)
 
 
 def _body(body: bytes) -> dict[str, Any]:
@@ -252,18 +252,18 @@ def error_response(error: CallError) -> Response:
 
 
 async def forget_everything(queue: Queue) -> None:
-    """For tests that share one server."""
+    """Delete everything, for tests that share one server."""
     for subscription in await queue.subscriptions():
-        await _gone(queue.delete_subscription(subscription.name))
+        await _ignore_missing(queue.delete_subscription(subscription.name))
     for snapshot in await queue.snapshots():
-        await _gone(queue.delete_snapshot(snapshot.name))
+        await _ignore_missing(queue.delete_snapshot(snapshot.name))
     for topic in await queue.topics():
-        await _gone(queue.delete_topic(topic.name))
+        await _ignore_missing(queue.delete_topic(topic.name))
     for kind in (SCHEMA, POLICY):
         for name in await queue.documents(kind):
-            await _gone(queue.remove_document(kind, name))
+            await _ignore_missing(queue.remove_document(kind, name))
 
 
-async def _gone(deletion: Awaitable[None]) -> None:
-    with suppress(NotFoundError):  # another request was first
+async def _ignore_missing(deletion: Awaitable[None]) -> None:
+    with suppress(NotFoundError):  # another request deleted it first
         await deletion

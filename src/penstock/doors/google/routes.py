@@ -1,4 +1,4 @@
-"""The paths of the REST API: which method a verb and a path mean, and where the path's name goes. Pure."""
+"""The routes of the REST API: from a verb and a path to a method, and to the field for the name in the path. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WHOLE = "*"  # the body is the request
 
 
 class Route(NamedTuple):
-    path: str  # of the gRPC method
-    field: str  # of the request that takes the name in the path
-    body: str = ""  # WHOLE, one field of the request, or none
+    path: str  # path of the gRPC method
+    field: str  # field of the request for the name in the path
+    body: str = ""  # field of the request for the body. WHOLE: the body is the request. Empty: no body
 
 
 class Match(NamedTuple):
@@ -75,15 +75,15 @@ ROUTES = _ROWS | {
 
 
 def match(verb: str, path: str) -> Match | None:
-    """The route of a request; None if there is none."""
-    parts = unquote(path).split("/")  # the whole of it: some clients escape a name's slashes and the colon behind it
+    """Return the route of a request and the name in its path, or None if there is no such route."""
+    parts = unquote(path).split("/")  # the whole path: some clients escape the slashes of a name and the colon after it
     if len(parts) < 5 or parts[:3] != ["", "v1", "projects"]:
         return None
     last, colon, action = parts[-1].rpartition(":")
     names = [*parts[2:-1], last if colon else parts[-1]]
-    shape = "/".join("*" if place % 2 else name for place, name in enumerate(names[2:]))
+    shape = "/".join("*" if index % 2 else name for index, name in enumerate(names[2:]))
     route = ROUTES.get((verb, shape, action if colon else ""))
     if route is None:
         return None
-    # The name in the path ends with an id; the collection behind it is part of the method.
+    # The name in the path ends with an id. A collection after the id belongs to the method.
     return Match(route, "/".join(names if len(names) % 2 == 0 else names[:-1]))

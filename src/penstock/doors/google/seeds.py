@@ -1,7 +1,7 @@
-"""What a seed says of a topic or subscription in Pub/Sub's own words, and of schemas.
+"""The Pub/Sub settings of topics and subscriptions in a seed, and schemas.
 
-Only what the broker does not know is written so: push, destinations, transforms, schema settings. Fields have their
-names of the .proto files; a duration is `"10s"`, a number of seconds, or {"seconds": 10}.
+These are the settings that the broker does not know: push, destinations, transforms, schema settings. Fields have the
+names of the .proto files. A duration is `"10s"`, a number of seconds, or {"seconds": 10}.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from penstock.doors.google import masks
-from penstock.doors.google.destinations import VERSION, check_destinations, fill_version
+from penstock.doors.google import update_masks
+from penstock.doors.google.destinations import check_destinations, fill_version
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError
 from penstock.doors.google.json_messages import parse_message
 from penstock.doors.google.messages import POOL, Schema, Subscription, Topic, response
-from penstock.doors.google.schemas import KIND, REVISIONS_MAX, check_definition
+from penstock.doors.google.schemas.service import KIND, REVISIONS_MAX, check_definition
 from penstock.doors.google.subscriptions import BROKERS as OF_SUBSCRIPTIONS
 from penstock.doors.google.topics import BROKERS as OF_TOPICS
 from penstock.doors.google.topics import EXTRAS, check_transforms, kept_settings, settings_to_keep
@@ -34,7 +34,7 @@ _Revisions = response("ListSchemaRevisionsResponse")
 
 
 class Seeds:
-    """The part of the pubsub door in a seed."""
+    """The Pub/Sub part of a seed."""
 
     keys = frozenset({EXTRAS})
     schemas = KIND
@@ -47,9 +47,9 @@ class Seeds:
         message_kind, brokers = KINDS[kind]
         for name in given:
             if name in brokers:
-                raise InvalidArgumentError(f"{name} is not written here, but as an option of the {kind} itself")
+                raise InvalidArgumentError(f"{name} is an option of the {kind} itself and cannot be set here")
         with _refusals():
-            message = _parsed(message_kind, given)
+            message = _parse(message_kind, given)
             check_transforms(message.message_transforms)
             if kind == "topic":
                 _complete_schema(message, project)
@@ -59,22 +59,22 @@ class Seeds:
         return {EXTRAS: kept} if kept else {}
 
     def _check_subscription(self, message: Any, options: Any) -> None:
-        message.enable_exactly_once_delivery = options.exactly_once  # they are checked together
-        fill_version(message.push_config, VERSION)
+        message.enable_exactly_once_delivery = options.exactly_once  # needed by check_destinations
+        fill_version(message.push_config)
         if message.push_config.push_endpoint:
             self._endpoints.check(message.push_config.push_endpoint)
         check_destinations(message)
 
     def show(self, kind: str, extras: Mapping[str, str]) -> Mapping[str, Any]:
-        return _shown(kept_settings(dict(extras), KINDS[kind][0]))
+        return _to_dict(kept_settings(dict(extras), KINDS[kind][0]))
 
     def merge(self, kind: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> Mapping[str, str]:
-        """Field by field: a client's update keeps more than was once written."""
+        """Merge settings field by field. Fields that a client set and the seed does not name stay."""
         message_kind = KINDS[kind][0]
-        there, new = kept_settings(dict(known), message_kind), kept_settings(dict(wanted), message_kind)
+        current, new = kept_settings(dict(known), message_kind), kept_settings(dict(wanted), message_kind)
         paths = [field.name for field, _ in new.ListFields()]
-        merged = masks.merged(there, new, paths, set(paths)) if paths else there
-        return {EXTRAS: settings_to_keep(merged, ())} if merged != there else {}
+        merged = update_masks.apply_update_mask(current, new, paths, set(paths)) if paths else current
+        return {EXTRAS: settings_to_keep(merged, ())} if merged != current else {}
 
     def needs(self, kind: str, extras: Mapping[str, str]) -> list[tuple[str, str]]:
         if kind != "topic" or EXTRAS not in extras:
@@ -85,26 +85,26 @@ class Seeds:
     # ------------------------------------------------------------------ schemas
 
     def read_schema(self, name: str, given: Mapping[str, Any]) -> bytes:
-        """One revision, or a list of them, oldest first; each with the id that is given, or one from its content."""
+        """Read one revision or a list of them, oldest first. A revision without an id gets one from its content."""
         revisions = given.get("revisions", [given])
         if not isinstance(revisions, list) or not 1 <= len(revisions) <= REVISIONS_MAX:
-            raise InvalidArgumentError(f"A schema has a list of 1 to {REVISIONS_MAX} revisions")
+            raise InvalidArgumentError(f"A schema must have a list of 1 to {REVISIONS_MAX} revisions")
         if "revisions" in given and len(given) > 1:
-            raise InvalidArgumentError("A schema has revisions, or a type and a definition, not both")
+            raise InvalidArgumentError("A schema must have either revisions, or a type and a definition")
         with _refusals():
-            read = [_revision(name, each, self._now()) for each in revisions]
-        return bytes(_Revisions(schemas=read).SerializeToString())
+            parsed = [_revision(name, revision, self._now()) for revision in revisions]
+        return bytes(_Revisions(schemas=parsed).SerializeToString())
 
     def show_schema(self, body: bytes) -> Mapping[str, Any]:
-        shown = [_shown(_unnamed(each)) for each in _Revisions.FromString(body).schemas]
+        shown = [_to_dict(_without_name(revision)) for revision in _Revisions.FromString(body).schemas]
         return {"revisions": shown}
 
     def merge_schemas(self, known: bytes, wanted: bytes) -> bytes:
-        """The newest one that is wanted is added, unless it is the newest already."""
-        there, last = list(_Revisions.FromString(known).schemas), _Revisions.FromString(wanted).schemas[-1]
-        if _content(there[-1]) == _content(last):
+        """Add the newest of the wanted revisions, unless it is the newest already."""
+        present, last = list(_Revisions.FromString(known).schemas), _Revisions.FromString(wanted).schemas[-1]
+        if _content(present[-1]) == _content(last):
             return known
-        added = [*there, last][-REVISIONS_MAX:]
+        added = [*present, last][-REVISIONS_MAX:]
         return bytes(_Revisions(schemas=added).SerializeToString())
 
 
@@ -116,15 +116,15 @@ def _refusals() -> Iterator[None]:
         raise InvalidArgumentError(error.message) from None
 
 
-def _parsed(kind: Any, given: object) -> Any:
+def _parse(kind: Any, given: object) -> Any:
     try:
         return parse_message(_with_durations(given, kind.DESCRIPTOR), kind)
     except CallError as error:
-        raise InvalidArgumentError(f"Not as Pub/Sub has it: {error.message}") from None
+        raise InvalidArgumentError(f"Invalid Pub/Sub settings: {error.message}") from None
 
 
 def _with_durations(given: Any, descriptor: Any) -> Any:
-    """Durations as JSON has them, however they were written."""
+    """Return JSON fields with every duration as protobuf's JSON writes it."""
     if not isinstance(given, Mapping):
         return given
     if descriptor.full_name == _DURATION:
@@ -137,7 +137,7 @@ def _with_durations(given: Any, descriptor: Any) -> Any:
         if inner.full_name == _DURATION:
             changed[name] = _duration(value)
         elif isinstance(value, list):
-            changed[name] = [_with_durations(each, inner) for each in value]
+            changed[name] = [_with_durations(item, inner) for item in value]
         else:
             changed[name] = _with_durations(value, inner)
     return changed
@@ -152,7 +152,7 @@ def _duration(value: Any) -> Any:
     return f"{seconds:.9f}s" if isinstance(seconds, int | float) else value
 
 
-def _shown(message: Any) -> dict[str, Any]:
+def _to_dict(message: Any) -> dict[str, Any]:
     shown = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=POOL)
     return dict(shown)
 
@@ -168,7 +168,7 @@ def _complete_schema(topic: Any, project: str) -> None:
 
 
 def _revision(name: str, given: object, now: int) -> Any:
-    revision = _parsed(Schema, given)
+    revision = _parse(Schema, given)
     check_definition(revision)
     revision.name = name
     if not revision.revision_id:
@@ -178,13 +178,13 @@ def _revision(name: str, given: object, now: int) -> Any:
     return revision
 
 
-def _unnamed(revision: Any) -> Any:
+def _without_name(revision: Any) -> Any:
     revision.ClearField("name")
     return revision
 
 
 def _content(revision: Any) -> bytes:
-    """What makes a revision another one."""
+    """Return the part of a revision that its id is computed from."""
     bare = Schema()
     bare.CopyFrom(revision)
     for name in ("name", "revision_id", "revision_create_time"):

@@ -1,6 +1,6 @@
-"""The port of the Google door: gRPC over HTTP/2 and REST over HTTP/1.1 behind one socket.
+"""The server of the Google door: gRPC over HTTP/2 and REST over HTTP/1.1 on one port.
 
-The first bytes of a connection say which: HTTP/2 clients without TLS begin with its preface.
+The first bytes of a connection tell the protocol: HTTP/2 clients begin with its preface.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, cast
 
 from penstock.doors.consumers import Consumer
-from penstock.doors.google.calllog import CallLog
+from penstock.doors.google.call_log import CallLog
 from penstock.doors.google.calls import Calls
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError, Code
@@ -27,7 +27,7 @@ from penstock.doors.google.http_client import HttpClient
 from penstock.doors.google.options import GoogleOptions
 from penstock.doors.google.push import PUSH_HOLDER, Push, endpoint_of
 from penstock.doors.google.rest import BODY_BYTES_MAX, Origins, Rest, forget_everything
-from penstock.doors.google.restcalls import RestCall
+from penstock.doors.google.rest_over_http2 import RestCall
 from penstock.doors.google.services import HEALTH, Services, methods
 from penstock.doors.google.tokens import CERTS_PATH, DISCOVERY_PATH, Tokens
 from penstock.doors.port import Condition, join_address
@@ -36,11 +36,11 @@ from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer
-from penstock.wire.requestlog import RequestLog
+from penstock.wire.request_log import RequestLog
 from penstock.wire.serving import Connections, address_of
 from penstock.wire.trust import BearerTokens, server_context
 
-CONNECTIONS_MAX = 8192  # in all, and from one address; what each holds is charged to the budget
+CONNECTIONS_MAX = 8192  # in total, and from one address. Their memory is charged to the budget
 
 
 class GoogleDoor:
@@ -55,7 +55,7 @@ class GoogleDoor:
         condition: Condition,
         log: logging.Logger,
         options: GoogleOptions | None = None,
-        own_ports: Sequence[int] = (),  # of this server, where push does not go
+        own_ports: Sequence[int] = (),  # ports of this server, which push refuses
         budget: Budget | None = None,
         requests: RequestLog | None = None,
     ) -> None:
@@ -74,10 +74,10 @@ class GoogleDoor:
         endpoints = Endpoints(options.push_allow, self._own_ports)
         tokens = Tokens(queue, queue.clock.wall)
         self._push = Push(queue, HttpClient(endpoints), tokens, log)
-        self._services = Services(queue, lambda config: _check_push(config, endpoints))
-        served = methods(self._services, lambda: condition.ready)
+        self._services = Services(queue, lambda config: _check_push(config, endpoints), log)
+        all_methods = methods(self._services, lambda: condition.ready)
         call_log = None if requests is None else CallLog(requests)
-        self._calls = Calls(served, log, self._admit, self.budget, call_log)
+        self._calls = Calls(all_methods, log, self._admit, self.budget, call_log)
         self.counts = self._calls.counts
         self.connections = Connections(
             log=log,
@@ -118,7 +118,7 @@ class GoogleDoor:
         return [*also, f"export PUBSUB_EMULATOR_HOST={self.address}"]
 
     def name_of(self, topic: str) -> str | None:
-        """As it is: what may not be created here is found all the same once it is there."""
+        """Return the name of the topic itself. A topic that could not be created here can still be used."""
         return topic if parts_of(topic)[0] else None
 
     def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
@@ -128,7 +128,7 @@ class GoogleDoor:
 
     async def start(self) -> None:
         tls = server_context(self.name, self._options.tls_cert, self._options.tls_key, protocols=["h2", "http/1.1"])
-        host, port = await self.connections.listen(lambda: Newcomer(self), self._host, self._port, tls)
+        host, port = await self.connections.listen(lambda: NewConnection(self), self._host, self._port, tls)
         self.address = join_address(host, port)
         self._origins.hosts.listens_at(self.connections.addresses)
         self._own_ports.add(port)
@@ -139,7 +139,7 @@ class GoogleDoor:
 
     async def _listen_also(self, port: int, tls: ssl.SSLContext | None) -> None:
         try:
-            host, port = await self.connections.listen(lambda: Newcomer(self), self._host, port, tls)
+            host, port = await self.connections.listen(lambda: NewConnection(self), self._host, port, tls)
         except OSError as error:
             await self.connections.stop(0)
             reason = os.strerror(error.errno or 0)
@@ -148,22 +148,22 @@ class GoogleDoor:
         self._own_ports.add(port)
 
     async def stop(self, grace_seconds: float) -> None:
-        # GOAWAY first: a client that gets it after its stream has ended opens the next one here again.
+        # GOAWAY first: a client that gets it after the end of its stream would open the next stream here again.
         self.connections.wind_down()
         self._calls.end_streams()
         await self._push.stop()
-        if not await self._http1.stop(grace_seconds):  # which closes those of HTTP/2 as well
+        if not await self._http1.stop(grace_seconds):  # it closes the HTTP/2 connections as well
             for task in list(self._calls.tasks):
                 task.cancel()
 
     def _admit(self, headers: dict[str, str], path: str) -> None:
-        """CallError unless the caller may call this: without tokens in the settings any may, with them who has one."""
+        """Raise CallError if tokens are configured and the caller has none of them."""
         if not self._tokens or path.startswith(f"/{HEALTH}/"):
             return
         if not self._tokens.admit(headers.get("authorization", "").encode("latin-1", "replace")):
             raise CallError(Code.UNAUTHENTICATED, "Request had invalid authentication credentials.")
 
-    # What an HTTP/2 connection calls.
+    # Called by HTTP/2 connections.
 
     def accept(self, stream: Stream) -> Receiver | None:
         headers = stream.head.fields
@@ -180,8 +180,8 @@ def _check_push(config: Any, endpoints: Endpoints) -> None:
         endpoints.check(config.push_endpoint)
 
 
-class Newcomer(asyncio.Protocol):
-    """A connection that has not said yet what it speaks."""
+class NewConnection(asyncio.Protocol):
+    """A new connection, until its first bytes tell its protocol."""
 
     def __init__(self, door: GoogleDoor) -> None:
         self.peer = ""

@@ -1,13 +1,15 @@
-"""Every method of the door, by service and name: the one table behind gRPC, REST and reflection."""
+"""The table of all methods, by service and name, for gRPC, REST and reflection."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
 from penstock.doors.consumers import Consumers
 from penstock.doors.google.calls import Context, Method, Streaming, StreamingCall, Unary
+from penstock.doors.google.destinations import KeptSettings
 from penstock.doors.google.errors import CallError, Code
 from penstock.doors.google.flow_control import FlowControl
 from penstock.doors.google.messages import message
@@ -16,12 +18,12 @@ from penstock.doors.google.publishing import Publishing
 from penstock.doors.google.pulling import Pulling
 from penstock.doors.google.reflection import SERVICES as REFLECTION
 from penstock.doors.google.reflection import Reflection
-from penstock.doors.google.schemas import Schemas
+from penstock.doors.google.schemas.service import Schemas
+from penstock.doors.google.schemas.validation import Validation
 from penstock.doors.google.snapshots import Snapshots
 from penstock.doors.google.streaming import StreamingPull
 from penstock.doors.google.subscriptions import Subscriptions
 from penstock.doors.google.topics import Topics
-from penstock.doors.google.validation import Validation
 from penstock.engine.port import Queue
 
 PUBLISHER = "google.pubsub.v1.Publisher"
@@ -36,13 +38,14 @@ _Health = message("grpc.health.v1.HealthCheckResponse")
 
 
 class Services:
-    """The parts of this door that do the work, each handed what it needs."""
+    """The implementations of the services."""
 
-    def __init__(self, queue: Queue, check_endpoint: Callable[[Any], None]) -> None:
+    def __init__(self, queue: Queue, check_endpoint: Callable[[Any], None], log: logging.Logger) -> None:
+        kept = KeptSettings(log)
         self.flow_control = FlowControl()
         self.schemas = Schemas(queue, queue.clock.now)
-        self.topics = Topics(queue, self.schemas.check_settings)
-        self.subscriptions = Subscriptions(queue, check_endpoint)
+        self.topics = Topics(queue, self.schemas.check_settings, kept)
+        self.subscriptions = Subscriptions(queue, check_endpoint, kept)
         self.snapshots = Snapshots(queue)
         self.policies = Policies(queue, self.schemas)
         self.publishing = Publishing(queue, Validation(self.schemas.revisions).validate)
@@ -52,7 +55,7 @@ class Services:
 
 
 class Health:
-    """gRPC health: whether the server takes calls."""
+    """The gRPC health service: whether the server accepts calls."""
 
     def __init__(self, services: Collection[str], is_serving: Callable[[], bool]) -> None:
         self._services = services
@@ -64,11 +67,11 @@ class Health:
         return _Health(status=_SERVING if self._is_serving() else _NOT_SERVING)
 
     async def watch(self, call: StreamingCall) -> None:
-        """The state now; when it changes the server goes away, and the stream ends with it."""
+        """Send the current state. It only changes when the server stops, which ends the stream."""
         request = await call.next_request()
-        known = request is not None and (not request.service or request.service in self._services)
+        is_known = request is not None and (not request.service or request.service in self._services)
         status = _SERVING if self._is_serving() else _NOT_SERVING
-        await call.send(_Health(status=status if known else _SERVICE_UNKNOWN).SerializeToString())
+        await call.send(_Health(status=status if is_known else _SERVICE_UNKNOWN).SerializeToString())
         await call.closed()
 
 
@@ -81,7 +84,7 @@ def methods(services: Services, is_serving: Callable[[], bool]) -> list[Method]:
     state, reflection = Health({method.service for method in own}, is_serving), Reflection(own)
     check = _method(HEALTH, "Check", "HealthCheckResponse", state.check, "HealthCheckRequest")
     watch = replace(check, name="Watch", unary=None, streaming=state.watch, waits=True, answers_one=True)
-    return [*own, check, watch, *(_stream(each, "ServerReflectionInfo", reflection.serve) for each in REFLECTION)]
+    return [*own, check, watch, *(_stream(name, "ServerReflectionInfo", reflection.serve) for name in REFLECTION)]
 
 
 def _method(service: str, name: str, response: str, unary: Unary, request: str = "", *, waits: bool = False) -> Method:
@@ -100,7 +103,7 @@ def _class(service: str, name: str) -> Any:
 
 
 def _rows(services: Services) -> dict[str, list[tuple[str, str, Unary] | tuple[str, str, Unary, str]]]:
-    """By service: the name of a method, its response, what does it, and its request if that is not NameRequest."""
+    """Return, by service: the method, its response, its implementation, and its request unless that is NameRequest."""
     topics, subscriptions, schemas = services.topics, services.subscriptions, services.schemas
     snapshots, pulling, policies = services.snapshots, services.pulling, services.policies
     return {

@@ -1,4 +1,4 @@
-"""Subscriptions as Pub/Sub describes them, kept as subscriptions of the broker."""
+"""The subscriptions of Pub/Sub, stored as subscriptions of the broker."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from penstock.doors.google import names, paging, ranges
 from penstock.doors.google.calls import Context
 from penstock.doors.google.destinations import (
     DESTINATIONS,
-    VERSION,
-    VERSION_KEY,
+    KeptSettings,
     check_destinations,
     default_ack_deadline,
     fill_version,
 )
 from penstock.doors.google.errors import already_exists, bad_argument, invalid, not_found
-from penstock.doors.google.masks import merged
 from penstock.doors.google.messages import Empty, Subscription, response
 from penstock.doors.google.topics import (
     ACTIVE,
@@ -33,6 +31,7 @@ from penstock.doors.google.topics import (
     kept_settings,
     settings_to_keep,
 )
+from penstock.doors.google.update_masks import apply_update_mask
 from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata
 
 ACK_DEADLINE_MIN_SECONDS, ACK_DEADLINE_MAX_SECONDS = 10, 600
@@ -40,7 +39,7 @@ RETENTION_SECONDS = 7 * ranges.DAY
 EXPIRATION_SECONDS, EXPIRATION_MIN_SECONDS = 31 * ranges.DAY, ranges.DAY
 ATTEMPTS, ATTEMPTS_MIN, ATTEMPTS_MAX = 5, 5, 100
 BACKOFF_MIN_SECONDS, BACKOFF_SECONDS, BACKOFF_MAX_SECONDS = 10.0, 600.0, 600.0
-ORDERING_WINDOW = 1000  # messages of one key outstanding at a time
+ORDERING_WINDOW = 1000  # outstanding messages of one ordering key
 
 MUTABLE = {
     "ack_deadline_seconds",
@@ -55,8 +54,8 @@ MUTABLE = {
     "message_transforms",
     *DESTINATIONS,
 }
-# Given by the broker or by this door whenever a Subscription is asked for. `detached` is not among them: it is kept,
-# because a deleted topic detaches too, and the two look different from outside.
+# Fields that are computed for every answer, and so are not stored with the settings. `detached` is stored, because a
+# deleted topic detaches its subscriptions too, and the two cases look different to clients.
 BROKERS = (
     "name",
     "topic",
@@ -76,7 +75,7 @@ BROKERS = (
 
 
 def is_detached(metadata: SubscriptionMetadata) -> bool:
-    """Detached by request; not because its topic is gone."""
+    """Return whether a subscription was detached by request, and not by the deletion of its topic."""
     return metadata.detached and bool(kept_settings(metadata.options.extras, Subscription).detached)
 
 
@@ -86,11 +85,11 @@ def is_pushed(metadata: SubscriptionMetadata) -> bool:
 
 @lru_cache(maxsize=1024)
 def _has_endpoint(kept: str) -> bool:
-    """Asked at every pull, so what was read of some settings is remembered."""
+    """Return whether kept settings have a push endpoint. Cached, because every pull needs it."""
     return bool(kept) and bool(kept_settings({EXTRAS: kept}, Subscription).push_config.push_endpoint)
 
 
-async def found(queue: Queue, name: str) -> SubscriptionMetadata:
+async def get_subscription(queue: Queue, name: str) -> SubscriptionMetadata:
     metadata = await queue.find_subscription(name)
     if metadata is None:
         raise not_found(names.subscription(name))
@@ -107,7 +106,7 @@ def subscription_message(metadata: SubscriptionMetadata, topic: TopicMetadata | 
     deleted = metadata.detached and not subscription.detached
     subscription.topic = names.DELETED_TOPIC if deleted else metadata.topic
     subscription.push_config.SetInParent()
-    fill_version(subscription.push_config, VERSION)
+    fill_version(subscription.push_config)
     subscription.ack_deadline_seconds = int(options.lease_seconds)
     subscription.retain_acked_messages = options.retain_acked
     subscription.labels.update(options.labels)
@@ -139,7 +138,7 @@ def _add_policies(subscription: Any, options: SubscriptionOptions) -> None:
 
 
 def subscription_options(subscription: Any, base: SubscriptionOptions) -> SubscriptionOptions:
-    """The broker's options for a Subscription, its values checked."""
+    """Check a Subscription, and return the broker's options for it."""
     check_labels(subscription.labels)
     check_transforms(subscription.message_transforms)
     check_destinations(subscription)
@@ -148,7 +147,6 @@ def subscription_options(subscription: Any, base: SubscriptionOptions) -> Subscr
     return replace(
         base,
         lease_seconds=_ack_deadline(subscription),
-        strict_receipts=exactly_once,
         exactly_once=exactly_once,
         ordering=subscription.enable_message_ordering,
         ordering_window=ORDERING_WINDOW if subscription.enable_message_ordering else 1,
@@ -193,10 +191,10 @@ def _retry(subscription: Any) -> dict[str, Any]:
         return {"retry_minimum_seconds": 0, "retry_maximum_seconds": 0}
     policy = subscription.retry_policy
     bounds = [BACKOFF_MIN_SECONDS, BACKOFF_SECONDS]
-    for place, name in enumerate(("minimum_backoff", "maximum_backoff")):
+    for index, name in enumerate(("minimum_backoff", "maximum_backoff")):
         if policy.HasField(name):
-            bounds[place] = ranges.seconds(getattr(policy, name))
-            ranges.within(f"retry_policy.{name}", bounds[place], 0, BACKOFF_MAX_SECONDS)
+            bounds[index] = ranges.seconds(getattr(policy, name))
+            ranges.within(f"retry_policy.{name}", bounds[index], 0, BACKOFF_MAX_SECONDS)
     if bounds[0] > bounds[1]:
         raise invalid("The value for retry_policy.minimum_backoff must not be larger than maximum_backoff.")
     return {"retry_minimum_seconds": bounds[0], "retry_maximum_seconds": bounds[1]}
@@ -217,45 +215,49 @@ def _dead_letter(subscription: Any) -> dict[str, Any]:
 
 
 class Subscriptions:
-    """The Subscriber service, as far as it is about subscriptions themselves."""
+    """The methods of the Subscriber service that manage subscriptions."""
 
-    def __init__(self, queue: Queue, check_endpoint: Callable[[Any], None]) -> None:
-        """`check_endpoint` gets every PushConfig and raises if it cannot be used."""
+    def __init__(self, queue: Queue, check_endpoint: Callable[[Any], None], kept: KeptSettings) -> None:
+        """`check_endpoint` gets every PushConfig and raises CallError if it is invalid."""
         self._queue = queue
+        self._kept = kept
         self._check_endpoint = check_endpoint
 
     async def create(self, request: Any, context: Context) -> Any:
         await check_exists(self._queue, request.topic)
         if not request.name:
-            request.name = names.made_up(names.project_of(request.topic), "subscriptions")
+            request.name = names.generate_name(names.project_of(request.topic), "subscriptions")
         name = names.subscription(request.name)
         if await self._queue.find_subscription(name) is not None:
             raise already_exists(name)
         request.ClearField("detached")
-        fill_version(request.push_config, VERSION)
+        fill_version(request.push_config)
         options = await self._options(request, SubscriptionOptions())
         metadata = await self._queue.create_subscription(name, request.topic, options)
+        self._kept.note(name, request)
         return await self._message(metadata)
 
     async def update(self, request: Any, context: Context) -> Any:
-        metadata = await found(self._queue, request.subscription.name)
+        metadata = await get_subscription(self._queue, request.subscription.name)
         current = await self._message(metadata)
-        subscription = merged(current, request.subscription, request.update_mask.paths, MUTABLE)
-        fill_version(subscription.push_config, current.push_config.attributes.get(VERSION_KEY, VERSION))
+        subscription = apply_update_mask(current, request.subscription, request.update_mask.paths, MUTABLE)
+        fill_version(subscription.push_config, current.push_config)
         return await self._change(metadata, subscription)
 
     async def modify_push_config(self, request: Any, context: Context) -> Any:
-        metadata = await found(self._queue, request.subscription)
-        subscription = await self._message(metadata)
-        former = subscription.push_config.attributes.get(VERSION_KEY, VERSION)
+        metadata = await get_subscription(self._queue, request.subscription)
+        current = await self._message(metadata)
+        subscription = Subscription()
+        subscription.CopyFrom(current)
         subscription.push_config.CopyFrom(request.push_config)
-        fill_version(subscription.push_config, former)
+        fill_version(subscription.push_config, current.push_config)
         await self._change(metadata, subscription)
         return Empty()
 
     async def _change(self, metadata: SubscriptionMetadata, subscription: Any) -> Any:
         options = await self._options(subscription, metadata.options)
         changed = await self._queue.change_subscription(metadata.name, options)
+        self._kept.note(metadata.name, subscription)
         return await self._message(changed)
 
     async def _options(self, subscription: Any, base: SubscriptionOptions) -> SubscriptionOptions:
@@ -266,22 +268,21 @@ class Subscriptions:
         return options
 
     async def get(self, request: Any, context: Context) -> Any:
-        return await self._message(await found(self._queue, request.subscription))
+        return await self._message(await get_subscription(self._queue, request.subscription))
 
     async def list(self, request: Any, context: Context) -> Any:
         prefix = f"{names.check_project(request.project)}/subscriptions/"
-        known = {each.name: each for each in await self._queue.subscriptions() if each.name.startswith(prefix)}
-        chosen, token = paging.page(known, request.page_size, request.page_token)
-        listed = [await self._message(known[name]) for name in chosen]
+        chosen, token = await paging.names_page(self._queue, "subscriptions", prefix, request)
+        listed = [await self._message(metadata) for metadata in await self._queue.find_subscriptions(chosen)]
         return response("ListSubscriptionsResponse")(subscriptions=listed, next_page_token=token)
 
     async def delete(self, request: Any, context: Context) -> Any:
-        name = (await found(self._queue, request.subscription)).name
+        name = (await get_subscription(self._queue, request.subscription)).name
         await self._queue.delete_subscription(name)
         return Empty()
 
     async def detach(self, request: Any, context: Context) -> Any:
-        metadata = await found(self._queue, request.subscription)
+        metadata = await get_subscription(self._queue, request.subscription)
         kept = kept_settings(metadata.options.extras, Subscription)
         kept.detached = True
         extras = {**metadata.options.extras, EXTRAS: settings_to_keep(kept, ())}

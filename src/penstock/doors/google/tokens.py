@@ -1,7 +1,7 @@
-"""OIDC tokens for push, signed with a key of this server whose public part anyone may read.
+"""OIDC tokens for push, signed with a key of this server. Anyone may read the public key.
 
-The private key is made once and kept with the data; a token is good for an hour and for one audience, and is used
-again until it is nearly over.
+The private key is generated once and stored with the data. A token is valid for one hour and one audience, and is
+reused until shortly before it expires.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.broker.model import SECOND
-from penstock.engine.port import Queue
+from penstock.engine.port import Documents
 
 KIND, NAME = "google.push-key", "rsa"
-ISSUER = "https://accounts.google.com"  # what the verifying libraries insist on
+ISSUER = "https://accounts.google.com"  # required by the libraries that verify tokens
 LIFE_SECONDS = 3600
 RENEW_SECONDS = 300
 
@@ -25,7 +25,7 @@ DISCOVERY_PATH = "/.well-known/openid-configuration"
 
 
 class Tokens:
-    def __init__(self, queue: Queue, now: Callable[[], int]) -> None:
+    def __init__(self, queue: Documents, now: Callable[[], int]) -> None:
         self._queue = queue
         self._now = now
         self._key: Any = None
@@ -33,11 +33,11 @@ class Tokens:
         self._issued: dict[tuple[str, str], tuple[int, str]] = {}  # (email, audience) -> (expiry, token)
 
     async def authorization(self, email: str, audience: str) -> str:
-        """The value of an Authorization header."""
+        """Return the value of an Authorization header."""
         now = self._now() // SECOND
-        known = self._issued.get((email, audience))
-        if known is not None and known[0] - LIFE_SECONDS <= now < known[0] - RENEW_SECONDS:
-            return f"Bearer {known[1]}"
+        issued = self._issued.get((email, audience))
+        if issued is not None and issued[0] - LIFE_SECONDS <= now < issued[0] - RENEW_SECONDS:
+            return f"Bearer {issued[1]}"
         token = self._sign(await self._private_key(), email, audience, now)
         if len(self._issued) > 1000:
             self._issued.clear()
@@ -47,13 +47,13 @@ class Tokens:
     def _sign(self, key: Any, email: str, audience: str, now: int) -> str:
         claims: dict[str, Any] = {"iss": ISSUER, "aud": audience, "iat": now, "exp": now + LIFE_SECONDS}
         claims |= {"azp": email, "sub": email, "email": email, "email_verified": True}
-        return _signed(key, {"alg": "RS256", "typ": "JWT", "kid": key_id(key)}, claims)
+        return _sign_token(key, {"alg": "RS256", "typ": "JWT", "kid": key_id(key)}, claims)
 
     async def _private_key(self) -> Any:
         async with self._lock:
             if self._key is None:
                 kept = await self._queue.document(KIND, NAME)
-                self._key = await asyncio.to_thread(_load if kept else _make, kept or b"")
+                self._key = await asyncio.to_thread(_load if kept else _generate_key, kept or b"")
                 if not kept:
                     await self._queue.put_document(KIND, NAME, _dump(self._key))
         return self._key
@@ -61,7 +61,7 @@ class Tokens:
     # ------------------------------------------------------------------ the public part
 
     async def certs(self) -> bytes:
-        """The JSON Web Key Set; empty until a token was asked for."""
+        """Return the JSON Web Key Set. It is empty until the first token."""
         kept = await self._queue.document(KIND, NAME)
         return json.dumps({"keys": [_public(_load(kept))] if kept else []}).encode()
 
@@ -72,8 +72,8 @@ class Tokens:
         return json.dumps(content).encode()
 
 
-def _signed(key: Any, head: dict[str, str], claims: dict[str, Any]) -> str:
-    """A JSON Web Token: RFC 7519, signed as RFC 7515 says for RS256."""
+def _sign_token(key: Any, head: dict[str, str], claims: dict[str, Any]) -> str:
+    """Return a JSON Web Token (RFC 7519), signed with RS256 (RFC 7515)."""
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -81,7 +81,7 @@ def _signed(key: Any, head: dict[str, str], claims: dict[str, Any]) -> str:
     return f"{content}.{_base64url(key.sign(content.encode(), PKCS1v15(), SHA256()))}"
 
 
-def _make(_: bytes) -> Any:
+def _generate_key(_: bytes) -> Any:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -1,23 +1,25 @@
-"""Topics as Pub/Sub describes them, kept as topics of the broker."""
+"""The topics of Pub/Sub, stored as topics of the broker."""
 
 from __future__ import annotations
 
 import base64
-import unicodedata
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from penstock.broker import limits
 from penstock.broker.model import TopicOptions
 from penstock.doors.google import names, paging, ranges
 from penstock.doors.google.calls import Context
+from penstock.doors.google.destinations import KeptSettings
 from penstock.doors.google.errors import already_exists, bad_argument, invalid, not_found
-from penstock.doors.google.masks import merged
 from penstock.doors.google.messages import Empty, Topic, response
+from penstock.doors.google.update_masks import apply_update_mask
 from penstock.engine.port import Queue, TopicMetadata
+from penstock.errors import InvalidArgumentError
 
 EXTRAS = "google"  # the key of a door's own settings among a resource's extras
-LABELS_MAX, LABEL_MAX = 64, 63
+ENABLED_TRANSFORMS_MAX = 5
 RETENTION_MIN_SECONDS, RETENTION_MAX_SECONDS = 10 * ranges.MINUTE, 31 * ranges.DAY
 ACTIVE = 1
 
@@ -34,35 +36,27 @@ BROKERS = ("name", "labels", "message_retention_duration", "satisfies_pzs", "sta
 
 
 def kept_settings(extras: dict[str, str], kind: Any) -> Any:
-    """What a client set and the broker does not act on."""
+    """Return the settings of a client that the broker does not act on."""
     return kind.FromString(base64.b64decode(extras.get(EXTRAS, "")))
 
 
 def settings_to_keep(message: Any, brokers: tuple[str, ...]) -> str:
-    rest = type(message)()
-    rest.CopyFrom(message)
+    kept = type(message)()
+    kept.CopyFrom(message)
     for name in brokers:
-        rest.ClearField(name)
-    return base64.b64encode(rest.SerializeToString(deterministic=True)).decode()
+        kept.ClearField(name)
+    return base64.b64encode(kept.SerializeToString(deterministic=True)).decode()
 
 
 def check_labels(labels: Any) -> None:
-    ranges.within("labels", len(labels), None, LABELS_MAX)
-    for key, value in labels.items():
-        if not key or not _is_small(key[0]) or not _is_label(key) or not _is_label(value):
-            raise bad_argument("labels")
+    ranges.within("labels", len(labels), None, limits.LABELS_MAX)
+    try:
+        limits.check_labels(labels)
+    except InvalidArgumentError:
+        raise bad_argument("labels") from None
 
 
-def _is_label(text: str) -> bool:
-    return len(text) <= LABEL_MAX and all(_is_small(each) or each.isnumeric() or each in "_-" for each in text)
-
-
-def _is_small(letter: str) -> bool:
-    """A letter without a capital form, or not in it."""
-    return letter.isalpha() and unicodedata.category(letter) in ("Ll", "Lo")
-
-
-# What a transform cannot do without, by its kind.
+# The required fields of a transform, by its kind.
 _TRANSFORMS = {
     "javascript_udf": ("function_name", "code"),
     "ai_inference": ("endpoint",),
@@ -71,6 +65,12 @@ _TRANSFORMS = {
 
 
 def check_transforms(transforms: Any) -> None:
+    enabled = sum(not transform.disabled for transform in transforms)
+    if enabled > ENABLED_TRANSFORMS_MAX:
+        raise invalid(
+            "The request exceeds the maximum number of enabled message transforms. "
+            f"Maximum enabled transforms: {ENABLED_TRANSFORMS_MAX}. Enabled transforms: {enabled}"
+        )
     for transform in transforms:
         kind = transform.WhichOneof("transform")
         if kind is None:
@@ -78,6 +78,12 @@ def check_transforms(transforms: Any) -> None:
         for name in _TRANSFORMS.get(kind, ()):
             if not getattr(getattr(transform, kind), name):
                 raise bad_argument(f"{kind}.{name}")
+
+
+def check_storage_policy(topic: Any) -> None:
+    """Refuse a policy that names no region. A topic without a policy has the one of its project."""
+    if topic.HasField("message_storage_policy") and not topic.message_storage_policy.allowed_persistence_regions:
+        raise bad_argument("message_storage_policy.allowed_persistence_regions")
 
 
 def topic_message(metadata: TopicMetadata) -> Any:
@@ -93,7 +99,7 @@ def topic_message(metadata: TopicMetadata) -> Any:
 
 
 def topic_options(topic: Any, base: TopicOptions) -> TopicOptions:
-    """The broker's options for a Topic, its values checked."""
+    """Check a Topic, and return the broker's options for it."""
     check_labels(topic.labels)
     check_transforms(topic.message_transforms)
     retention = 0.0
@@ -105,12 +111,13 @@ def topic_options(topic: Any, base: TopicOptions) -> TopicOptions:
 
 
 class Topics:
-    """The Publisher service, but for Publish."""
+    """The methods of the Publisher service, except Publish."""
 
-    def __init__(self, queue: Queue, check_schema: Callable[[Any], Awaitable[None]]) -> None:
-        """`check_schema` gets SchemaSettings and raises if they name what is not there."""
+    def __init__(self, queue: Queue, check_schema: Callable[[Any], Awaitable[None]], kept: KeptSettings) -> None:
+        """`check_schema` gets SchemaSettings and raises CallError if the schema or a revision does not exist."""
         self._queue = queue
         self._check_schema = check_schema
+        self._kept = kept
 
     async def create(self, request: Any, context: Context) -> Any:
         name = names.topic(request.name)
@@ -118,44 +125,50 @@ class Topics:
             raise already_exists(name)
         if request.HasField("schema_settings"):
             await self._check_schema(request.schema_settings)
-        return topic_message(await self._queue.create_topic(name, topic_options(request, TopicOptions())))
+        topic = topic_message(await self._queue.create_topic(name, topic_options(request, TopicOptions())))
+        self._kept.note(name, topic)
+        return topic
 
     async def update(self, request: Any, context: Context) -> Any:
-        metadata = await found_topic(self._queue, request.topic.name)
-        topic = merged(topic_message(metadata), request.topic, request.update_mask.paths, MUTABLE)
+        metadata = await get_topic(self._queue, request.topic.name)
+        paths = request.update_mask.paths
+        topic = apply_update_mask(topic_message(metadata), request.topic, paths, MUTABLE)
+        if any(path.partition(".")[0] == "message_storage_policy" for path in paths):
+            check_storage_policy(topic)
         if topic.HasField("schema_settings") and topic.schema_settings.schema != names.DELETED_SCHEMA:
             await self._check_schema(topic.schema_settings)
         options = topic_options(topic, metadata.options)
-        return topic_message(await self._queue.change_topic(metadata.name, options))
+        changed = topic_message(await self._queue.change_topic(metadata.name, options))
+        self._kept.note(metadata.name, changed)
+        return changed
 
     async def get(self, request: Any, context: Context) -> Any:
-        return topic_message(await found_topic(self._queue, request.topic))
+        return topic_message(await get_topic(self._queue, request.topic))
 
     async def list(self, request: Any, context: Context) -> Any:
         prefix = f"{names.check_project(request.project)}/topics/"
-        known = {topic.name: topic for topic in await self._queue.topics() if topic.name.startswith(prefix)}
-        chosen, token = paging.page(known, request.page_size, request.page_token)
-        listed = [topic_message(known[name]) for name in chosen]
+        chosen, token = await paging.names_page(self._queue, "topics", prefix, request)
+        listed = [topic_message(topic) for topic in await self._queue.find_topics(chosen)]
         return response("ListTopicsResponse")(topics=listed, next_page_token=token)
 
     async def list_subscriptions(self, request: Any, context: Context) -> Any:
-        name = (await found_topic(self._queue, request.topic)).name
+        name = (await get_topic(self._queue, request.topic)).name
         readers = [subscription.name for subscription in await self._queue.subscriptions(name)]
         chosen, token = paging.page(readers, request.page_size, request.page_token)
         return response("ListTopicSubscriptionsResponse")(subscriptions=chosen, next_page_token=token)
 
     async def list_snapshots(self, request: Any, context: Context) -> Any:
-        number = (await found_topic(self._queue, request.topic)).number
-        known = [snapshot.name for snapshot in await self._queue.snapshots() if snapshot.topic == number]
-        chosen, token = paging.page(known, request.page_size, request.page_token)
+        number = (await get_topic(self._queue, request.topic)).number
+        snapshots = [snapshot.name for snapshot in await self._queue.snapshots() if snapshot.topic == number]
+        chosen, token = paging.page(snapshots, request.page_size, request.page_token)
         return response("ListTopicSnapshotsResponse")(snapshots=chosen, next_page_token=token)
 
     async def delete(self, request: Any, context: Context) -> Any:
-        await self._queue.delete_topic((await found_topic(self._queue, request.topic)).name)
+        await self._queue.delete_topic((await get_topic(self._queue, request.topic)).name)
         return Empty()
 
 
-async def found_topic(queue: Queue, name: str) -> TopicMetadata:
+async def get_topic(queue: Queue, name: str) -> TopicMetadata:
     topic = await queue.find_topic(name)
     if topic is None:
         raise not_found(names.topic(name))
@@ -165,4 +178,4 @@ async def found_topic(queue: Queue, name: str) -> TopicMetadata:
 async def check_exists(queue: Queue, name: str) -> None:
     if name == names.DELETED_TOPIC:
         raise invalid("The topic was deleted.")
-    await found_topic(queue, name)
+    await get_topic(queue, name)

@@ -1,4 +1,4 @@
-"""How errors look on this door: one table from the error tree to HTTP statuses, one JSON shape for all of them."""
+"""Errors of the HTTP door: one table from the error tree to HTTP statuses, and one JSON format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from penstock import errors
 from penstock.wire.http1 import Response
-from penstock.wire.message import phrase
+from penstock.wire.http1_message import phrase
 
 STATUSES: dict[type[errors.PenstockError], int] = {
     errors.InvalidArgumentError: 400,
@@ -22,13 +22,13 @@ STATUSES: dict[type[errors.PenstockError], int] = {
     errors.UnavailableError: 503,
 }
 
-# What never becomes a request of a handler.
+# For requests that are refused before a handler sees them.
 SENTENCES = {
-    400: "This is not a request of HTTP.",
+    400: "Invalid HTTP request.",
     408: "The request did not arrive in time.",
-    413: "The body is too large; the admin API takes 16 MiB at most.",
-    431: "The head of the request is too large.",
-    500: "The request met a fault of the server; its log says more.",
+    413: "The body is too large; the admin API accepts at most 16 MiB.",
+    431: "The request headers are too large.",
+    500: "Internal server error; the log has details.",
     503: "The server is busy; try again later.",
 }
 
@@ -45,12 +45,12 @@ def error_response(status: int, message: str = "", *headers: tuple[str, str]) ->
 
 
 def status_of(error: errors.PenstockError) -> int:
-    """A class of its own kind counts as the nearest one in the table; 0: there is none."""
+    """Return the status of an error by its class or its nearest base class, or 0 if the table has none."""
     return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 0)
 
 
 def response_to(error: errors.PenstockError) -> Response:
-    """The answer to an expected error."""
+    """Return the answer to a PenstockError."""
     status = status_of(error)
     return error_response(status, error.message, *retry_after(error)) if status else error_response(500)
 

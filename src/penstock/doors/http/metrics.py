@@ -1,43 +1,39 @@
 """Statistics in, Prometheus text out (exposition format 0.0.4), without I/O.
 
-Written by hand, because the numbers are there already: 10,000 topics and 10,000 subscriptions took 80 ms.
+Totals of the server are always on the page. Only as many topics and subscriptions as are handed in have series.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from penstock.doors.http.process import ProcessStatistics
+from penstock.broker.counts import SAMPLED, SUBSCRIPTION_COUNTERS, TOPIC_COUNTERS
 from penstock.engine.statistics import BrokerStatistics, CommitStatistics, SubscriptionStatistics
+from penstock.services.process import ProcessStatistics
 from penstock.wire.budget import Budget
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Number: TypeAlias = int | float
+T = TypeVar("T")
 
 
 class Metric(NamedTuple):
-    name: str  # what ends in _total is a counter, anything else a gauge
-    field: str  # of the record it is read from
+    name: str  # names that end in _total are counters, all others gauges
+    field: str  # of the statistics record
     about: str
 
 
 OF_TOPICS = [
-    Metric("penstock_messages_published_total", "messages_published", "Messages accepted."),
-    Metric("penstock_bytes_published_total", "bytes_published", "Bytes of the messages accepted."),
+    *(Metric(each.metric, f"counts.{each.field}", each.help) for each in TOPIC_COUNTERS),
     Metric("penstock_topic_head_offset", "head", "First offset still kept."),
-    Metric("penstock_topic_tail_offset", "tail", "Offset the next message gets."),
+    Metric("penstock_topic_tail_offset", "tail", "Offset of the next message."),
 ]
 
 OF_SUBSCRIPTIONS = [
-    Metric("penstock_messages_delivered_total", "delivered", "Deliveries, repeated ones included."),
-    Metric("penstock_messages_acked_total", "acked", "Messages acked."),
-    Metric("penstock_messages_returned_total", "returned", "Deliveries given back or not acked in time."),
-    Metric("penstock_messages_dead_lettered_total", "dead_lettered", "Messages moved to a dead letter topic."),
-    Metric("penstock_dead_letter_failures_total", "dead_letter_failures", "Failed: no dead letter topic to move to."),
-    Metric("penstock_dead_letters_unread_total", "dead_letters_unread", "Moved to a topic without a subscription."),
+    *(Metric(each.metric, f"counts.{each.field}", each.help) for each in SUBSCRIPTION_COUNTERS),
     Metric("penstock_backlog_messages", "backlog_messages", "Messages not yet acked."),
     Metric("penstock_backlog_bytes", "backlog_bytes", "Bytes of the messages not yet acked."),
     Metric("penstock_in_flight_messages", "in_flight_messages", "Messages delivered and not yet settled."),
@@ -46,16 +42,36 @@ OF_SUBSCRIPTIONS = [
 ]
 
 OF_THE_BUDGET = [
-    Metric("penstock_buffer_bytes", "in_use_bytes", "Bytes of requests being read and answers not taken."),
-    Metric("penstock_buffer_bytes_max", "limit_bytes", "How many of them there may be; 0: no limit."),
-    Metric("penstock_buffer_refusals_total", "refusals", "Requests and answers given up because there were too many."),
+    Metric("penstock_buffer_bytes", "in_use_bytes", "Bytes of requests being read and of answers not yet sent."),
+    Metric("penstock_buffer_bytes_max", "limit_bytes", "Limit of penstock_buffer_bytes. 0 means no limit."),
+    Metric("penstock_buffer_refusals_total", "refusals", "Requests and answers refused because of the limit."),
 ]
 
+OF_THE_SERVER = [
+    *(
+        Metric(f"penstock_server_{each.metric.removeprefix('penstock_')}", each.name, f"{each.help} Whole server.")
+        for each in SAMPLED
+    ),
+    Metric("penstock_server_backlog_messages", "backlog_messages", "Messages not yet acked, of all subscriptions."),
+    Metric("penstock_server_in_flight_messages", "in_flight_messages", "Messages delivered and not yet settled."),
+    Metric("penstock_server_oldest_unacked_age_seconds", "oldest_age_seconds", "Age of the oldest unacked message."),
+]
+
+RESOURCES = "penstock_resources"
+LEFT_OUT = "penstock_metrics_left_out"
 DROPPED = "penstock_messages_dropped_total"
 REFUSED = "penstock_publishes_refused_total"
 DOORS = "penstock_door_events_total"
 COMMIT = "penstock_commit_seconds"
 INTERNAL = "penstock_internal_errors_total"
+
+
+class Resources(NamedTuple):
+    """The number of topics or of subscriptions."""
+
+    kind: str
+    existing: int
+    left_out: int  # without series on the page
 
 
 def render(
@@ -65,25 +81,45 @@ def render(
     doors: Mapping[str, Mapping[str, int]],
     *,
     version: str,
+    totals: Mapping[str, Number] | None = None,
+    resources: Sequence[Resources] = (),
 ) -> Iterator[str]:
-    """The whole page, line by line, so that the caller can let others run in between."""
+    """Yield the page line by line, so that the caller can let others run in between. Some lines are empty.
+
+    `totals`: the counters since the start of all topics and subscriptions together, and the current gauges, by name.
+    """
     yield from _family("penstock_build_info", "The version that runs.", [(f'{{version="{escape(version)}"}}', 1)])
-    yield from _table(OF_TOPICS, [(f'{{topic="{escape(one.topic)}"}}', one) for one in statistics.topics])
-    yield from _table(OF_SUBSCRIPTIONS, [(_subscription_labels(one), one) for one in statistics.subscriptions])
-    yield from _family(DROPPED, "Messages that left without being acked, by reason.", _dropped(statistics))
+    if totals is not None:
+        for metric in OF_THE_SERVER:
+            yield from _family(metric.name, metric.about, [("", totals[metric.field])])
+    about = "Topics and subscriptions that exist."
+    yield from _family(RESOURCES, about, ((f'{{kind="{one.kind}"}}', one.existing) for one in resources))
+    about = "Topics and subscriptions without their own series; see the setting http_metrics_resources."
+    yield from _family(LEFT_OUT, about, ((f'{{kind="{one.kind}"}}', one.left_out) for one in resources))
+    yield from _series(OF_TOPICS, statistics.topics, lambda one: f'{{topic="{escape(one.topic)}"}}')
+    yield from _series(OF_SUBSCRIPTIONS, statistics.subscriptions, _subscription_labels)
+    yield from _family(DROPPED, "Messages dropped without an ack, by reason.", _dropped(statistics))
     refused = [(f'{{reason="{escape(reason)}"}}', n) for reason, n in sorted(statistics.publishes_refused.items())]
-    yield from _family(REFUSED, "Publishes not accepted, by reason.", refused)
-    yield from _family(DOORS, "What the doors count: refusals, connections turned away, by kind.", _events(doors))
+    yield from _family(REFUSED, "Publishes refused, by reason.", refused)
+    yield from _family(DOORS, "Refused requests and connections of each protocol, by kind.", _events(doors))
     bugs = [(f'{{place="{escape(place)}"}}', n) for place, n in sorted(statistics.internal_errors.items())]
-    yield from _family(INTERNAL, "Commands that met a bug and were undone, by its place in the code.", bugs)
+    yield from _family(INTERNAL, "Commands undone because of a bug, by its place in the code.", bugs)
     yield from _table(OF_THE_BUDGET, [("", budget)])
     yield from _commits(statistics.commit)
     yield from _process(process)
 
 
 def escape(text: str) -> str:
-    """A label value: whatever a name holds, it stays one line within its quotes."""
+    """Return a label value with special characters escaped."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _series(metrics: list[Metric], rows: Sequence[T], labels_of: Callable[[T], str]) -> Iterator[str]:
+    labelled: list[tuple[str, object]] = []
+    for row in rows:
+        labelled.append((labels_of(row), row))
+        yield ""  # the caller may let others run
+    yield from _table(metrics, labelled)
 
 
 def _table(metrics: list[Metric], rows: Sequence[tuple[str, object]]) -> Iterator[str]:
@@ -123,7 +159,7 @@ def _events(doors: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, Numbe
 
 
 def _commits(commit: CommitStatistics) -> Iterator[str]:
-    yield f"# HELP {COMMIT} Time one commit took, until it was durable.\n# TYPE {COMMIT} histogram\n"
+    yield f"# HELP {COMMIT} Seconds from the start of a commit until it is durable.\n# TYPE {COMMIT} histogram\n"
     for bound, count in commit.buckets:
         yield f'{COMMIT}_bucket{{le="{bound}"}} {count}\n'
     yield f'{COMMIT}_bucket{{le="+Inf"}} {commit.commits}\n'

@@ -1,4 +1,4 @@
-"""The console: the files of its folder, served so that no foreign script runs in them and no page frames them."""
+"""The files of the console, with headers that forbid foreign scripts and frames."""
 
 from __future__ import annotations
 
@@ -38,49 +38,49 @@ _SAFE = (
 
 
 def preference(header: str, kind: str) -> float:
-    """How much a client wants something, from 0 to 1, by what it names most exactly (RFC 9110, section 12.5)."""
-    wanted: dict[str, float] = {}
+    """Return a client's preference for a kind, from 0 to 1, by its most exact match (RFC 9110, section 12.5)."""
+    qualities: dict[str, float] = {}
     for part in header.lower().split(","):
-        name, *parameters = [each.strip() for each in part.split(";")]
-        given = next((each[2:] for each in parameters if each.startswith("q=")), "1")
-        wanted[name] = float(given) if _QUALITY.fullmatch(given) else 0.0
+        name, *parameters = [piece.strip() for piece in part.split(";")]
+        quality = next((parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1")
+        qualities[name] = float(quality) if _QUALITY.fullmatch(quality) else 0.0
     group = kind.partition("/")[0] + "/*"
-    return next((wanted[name] for name in (kind, group, "*/*", "*") if name in wanted), 0.0)
+    return next((qualities[name] for name in (kind, group, "*/*", "*") if name in qualities), 0.0)
 
 
 class Page(NamedTuple):
     kind: str
     body: bytes
-    packed: bytes
+    compressed: bytes
     tag: str
 
 
 class Pages:
     def answer(self, request: Request, name: str) -> Response:
-        """A file of the console, by its name there."""
+        """Return the response with a file of the console."""
         page = self._pages.get(name)
         if page is None:
             return error_response(404, "The console has no such file.")
         headers = [("ETag", page.tag), ("Cache-Control", "no-cache"), ("Vary", "Accept, Accept-Encoding"), *_SAFE]
-        known = [each.strip() for each in request.header("if-none-match").split(",")]
-        if page.tag in known or page.tag.removeprefix("W/") in known or known == ["*"]:
+        cached_tags = [tag.strip() for tag in request.header("if-none-match").split(",")]
+        if page.tag in cached_tags or page.tag.removeprefix("W/") in cached_tags or cached_tags == ["*"]:
             return Response(304, headers)
         headers.append(("Content-Type", page.kind))
         if not preference(request.header("accept-encoding"), "gzip"):
             return Response(200, headers, page.body)
-        return Response(200, [*headers, ("Content-Encoding", "gzip")], page.packed)
+        return Response(200, [*headers, ("Content-Encoding", "gzip")], page.compressed)
 
     @cached_property
     def _pages(self) -> dict[str, Page]:
-        """Read when they are first asked for: most servers are never looked at."""
-        found: dict[str, Page] = {}
+        """The files by name. They are read with the first request, because most servers never get one."""
+        pages: dict[str, Page] = {}
         root = files("penstock.doors.http") / "console"
         for folder in _FOLDERS:
-            for each in (root / folder if folder else root).iterdir():
-                kind = _TYPES.get(each.name.rpartition(".")[2])
-                if kind is not None and each.is_file():
-                    body = each.read_bytes()
+            for file in (root / folder if folder else root).iterdir():
+                kind = _TYPES.get(file.name.rpartition(".")[2])
+                if kind is not None and file.is_file():
+                    body = file.read_bytes()
                     tag = f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'
-                    name = f"{folder}/{each.name}" if folder else each.name
-                    found[name] = Page(kind, body, gzip.compress(body, mtime=0), tag)
-        return found
+                    name = f"{folder}/{file.name}" if folder else file.name
+                    pages[name] = Page(kind, body, gzip.compress(body, mtime=0), tag)
+        return pages

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import islice
 
 import msgspec
 
@@ -19,33 +17,36 @@ from penstock.doors.http.metrics import CONTENT_TYPE, render
 from penstock.doors.http.options import HttpOptions
 from penstock.doors.http.pages import BASE as CONSOLE
 from penstock.doors.http.pages import INDEX, Pages, preference
-from penstock.doors.http.process import process_statistics
+from penstock.doors.http.scrapes import gather, page_parts
 from penstock.doors.port import Condition, join_address
 from penstock.engine.port import SubscriptionMetadata
 from penstock.engine.statistics import Statistics
 from penstock.errors import LostReplyError, PenstockError
+from penstock.services.process import process_statistics
 from penstock.wire.budget import Budget
 from penstock.wire.hosts import HostGuard
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
-from penstock.wire.requestlog import RequestLog
+from penstock.wire.request_log import RequestLog
+
+PROBES = 64  # connections over the limits that may ask for health and readiness
 
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 _FRESH = ("Cache-Control", "no-store")
-_LINES_AT_ONCE = 2000  # of a scrape, before others get to run
+_METRICS = ("Content-Type", CONTENT_TYPE)
 
 _ON_BUGS = (
-    "Commands met a bug at these places and were undone; the log says more. Please report it. "
-    "What is stored is not affected; a restart sets this back to ok."
+    "Commands failed because of bugs at these places in the code and were undone. The log has details. Please report "
+    "them. Stored data is not affected. A restart resets the status to ok."
 )
 _FRONT_PAGE = """\
 Penstock {version}
 
-GET /health   200 while the server lives and its journal works
-GET /ready    200 once every door answers
+GET /health   200 while the server runs and its journal works
+GET /ready    200 once every protocol answers
 GET /metrics  Prometheus text
-GET /admin/v1/openapi.json  what the admin API can do
+GET /admin/v1/openapi.json  the admin API
 
-In a browser, this address is the console.
+In a browser, this address shows the console.
 """
 
 
@@ -71,7 +72,7 @@ class HttpDoor:
         requests: RequestLog | None = None,
         admin: Context | None = None,
     ) -> None:
-        """`admin`: what the admin API works with; without it there is none."""
+        """Without `admin` there is no admin API."""
         self.address = ""
         self._host = host
         self._port = port
@@ -81,12 +82,18 @@ class HttpDoor:
         options = options or HttpOptions()
         self._hosts = HostGuard(host, options.allowed_hosts)
         self._access = Access(options)
-        self._live = admin.live if admin is not None else None
+        self._resources_max = options.metrics_resources
+        self._services = admin.services if admin is not None else None
         self._context = admin
         self._admin = Admin(admin, self._access) if admin is not None else None
         self._pages = Pages()
         self._budget = budget or Budget()
-        limits = HttpLimits(body_bytes_max=64 << 10, large_bodies=(BASE.encode(), BODY_BYTES_MAX))
+        limits = HttpLimits(
+            body_bytes_max=64 << 10,
+            large_bodies=(BASE.encode(), BODY_BYTES_MAX),
+            reserved_paths=("/health", "/ready"),
+            reserve=PROBES,
+        )
         self._log = log
         self._server = HttpServer(
             self._answer if requests is None else requests.answers(self._answer),
@@ -113,7 +120,7 @@ class HttpDoor:
         return [f"http://{self.address}/ in a browser", f"http://{self.address}/metrics"]
 
     def name_of(self, topic: str) -> str | None:
-        """Nobody is a client of this door as others are of theirs."""
+        """Return None: this door has no names of its own for topics."""
         return None
 
     def consumers(self, subscription: SubscriptionMetadata) -> Sequence[Consumer]:
@@ -122,40 +129,40 @@ class HttpDoor:
     async def start(self) -> None:
         self.address = join_address(*await self._server.start(self._host, self._port))
         self._hosts.listens_at(self._server.connections.addresses)
-        if self._live is not None:
-            self._live.start()
+        if self._services is not None:
+            self._services.start()
 
     async def stop(self, grace_seconds: float) -> None:
-        if self._live is not None:
-            await self._live.stop()
+        if self._services is not None:
+            await self._services.stop()
         await self._server.stop(grace_seconds)
 
     async def _answer(self, request: Request) -> Response:
-        response = await self._admitted(request)
+        response = await self._answer_allowed(request)
         if response.status >= 400:
             self._log.debug("refused %s %s: %d", request.method, request.path, response.status)
         return response
 
-    async def _admitted(self, request: Request) -> Response:
+    async def _answer_allowed(self, request: Request) -> Response:
         if not self._hosts.allows(request.header("host")):
-            return error_response(403, "This server does not answer to that Host; see the setting http_allowed_hosts.")
+            return error_response(403, "This Host is not allowed; see the setting http_allowed_hosts.")
         try:
-            return await self._routed(request)
+            return await self._route(request)
         except LostReplyError:
             raise
         except PenstockError as error:
             return response_to(error)
 
-    async def _routed(self, request: Request) -> Response:
+    async def _route(self, request: Request) -> Response:
         if self._admin is not None and request.path.startswith(f"{BASE}/"):
             return await self._admin.answer(request)
         if self._admin is not None and request.path.startswith(CONSOLE) and request.method in ("GET", "HEAD"):
             return self._pages.answer(request, request.path.removeprefix(CONSOLE))
         route = self._routes.get(request.path)
         if route is None:
-            return error_response(404, "There is nothing here; GET / lists what there is.")
+            return error_response(404, "Not found. GET / lists the paths of this server.")
         if request.method not in ("GET", "HEAD"):
-            return error_response(405, "Only GET and HEAD are possible here.", ("Allow", "GET, HEAD"))
+            return error_response(405, "Only GET and HEAD are allowed.", ("Allow", "GET, HEAD"))
         if request.path == "/" and self._admin is not None and _takes_html(request.header("accept")):
             return self._pages.answer(request, INDEX)
         return await route()
@@ -164,8 +171,8 @@ class HttpDoor:
         return Response(200, (_PLAIN, ("Vary", "Accept")), _FRONT_PAGE.format(version=self._version).encode())
 
     async def _health(self) -> Response:
-        """Degraded is 200: the commands that met a bug were undone, which is all that a restart would do; and a client
-        that can trip a bug must not be able to have the server restarted as often as it likes."""
+        """Return the health. Degraded has status 200: the failed commands were undone, so a restart would not help, and
+        a client that triggers a bug must not be able to have the server restarted."""
         failed, bugs = self._condition.failed, self._statistics.internal_errors
         state: dict[str, object] = {"status": "failed" if failed else "degraded" if bugs else "ok"}
         if bugs:
@@ -178,10 +185,19 @@ class HttpDoor:
         return Response(200 if condition.ready else 503, (JSON, _FRESH), msgspec.json.encode(state))
 
     async def _metrics(self) -> Response:
-        statistics, doors = self._statistics.statistics(), self._condition.counts
-        lines = render(statistics, process_statistics(), self._budget, doors, version=self._version)
-        parts = []
-        while part := "".join(islice(lines, _LINES_AT_ONCE)):
-            parts.append(part.encode("utf-8", "replace"))
-            await asyncio.sleep(0)
-        return Response(200, (("Content-Type", CONTENT_TYPE), _FRESH), b"".join(parts))
+        """Return the metrics, sent in parts. All numbers are gathered first, so that an error still gets its status."""
+        doors, version, context = self._condition.counts, self._version, self._context
+        if context is None:
+            lines = render(self._statistics.statistics(), process_statistics(), self._budget, doors, version=version)
+            return Response(200, (_METRICS, _FRESH), "".join(lines).encode("utf-8", "replace"))
+        found = await gather(context, self._statistics, self._resources_max)
+        lines = render(
+            found.statistics,
+            process_statistics(),
+            self._budget,
+            doors,
+            version=version,
+            totals=found.totals,
+            resources=found.resources,
+        )
+        return Response(200, (_METRICS, _FRESH), parts=page_parts(context.listing, lines))

@@ -1,1 +1,1 @@
-"""The text door: the message protocol of docs/text-protocol.md on a socket."""
+"""The text door: a server for the text protocol of docs/text-protocol.md."""

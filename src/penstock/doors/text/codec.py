@@ -1,8 +1,8 @@
-"""Bytes in, requests out; answers in, bytes out, without I/O.
+"""The codec of the text protocol: bytes to requests, and answers to bytes, without I/O.
 
-However the bytes are cut, the same requests come out in the same order, and each content is copied once. A message
-that begins like the one before it, which is what a busy client sends, is read by comparing its beginning with that
-one's; everything else goes part by part through the FrameReader.
+The same bytes in any chunking give the same requests in the same order, and each content is copied once. Most messages
+of a busy client begin like the message before. The decoder compares these beginnings. All other messages are read part
+by part by the FrameReader.
 """
 
 from __future__ import annotations
@@ -12,37 +12,41 @@ from itertools import chain
 from typing import TypeAlias
 
 from penstock.doors.text.requests import Acknowledge, Fault, Request, Send, interpret
-from penstock.wire import textframes as t
-from penstock.wire.textframes import DIGITS, ID_BYTES  # of the inner loops
+from penstock.wire import text_frames as t
+from penstock.wire.text_frames import DIGITS, ID_BYTES  # used in inner loops
 
 Event: TypeAlias = Request | Fault
 
-REMEMBERED_MAX = 64  # beginnings of messages
+REMEMBERED_MAX = 64  # openings
 
 _NO_ID_LENGTH = b"%033d" % ID_BYTES
-_KIND_BYTES = 3  # P and the type of a package
-_NAME_LENGTH_AT = t.HEADER_BYTES + _KIND_BYTES
+_TYPE_BYTES = 3  # P and the type of a package
+_NAME_LENGTH_AT = t.HEADER_BYTES + _TYPE_BYTES
 
-
-NONE_YET: dict[bytes, tuple[bytes, Send | Acknowledge]] = {}  # shared by connections before a send; never written to
+# Shared by all connections that have sent nothing yet. Never written to.
+NONE_YET: dict[bytes, tuple[bytes, Send | Acknowledge]] = {}
 
 
 class Decoder:
-    """The requests of one client."""
+    """The requests of one client.
 
-    __slots__ = ("_content_max", "_opening", "_openings", "_reader", "_run", "broken")
+    An opening is the beginning of a send or an acknowledgement, up to the length of the second package. A pattern is
+    such a request without contents.
+    """
+
+    __slots__ = ("_content_max", "_opening", "_openings", "_pattern", "_reader", "broken")
 
     def __init__(self, maxima: t.Maxima) -> None:
         self._reader = t.FrameReader(maxima)
         self._content_max = maxima[t.SEND][t.CONTENT]
-        self._opening = b""  # how the last send or acknowledgement began, up to the length of its second package
-        self._run: Send | Acknowledge | None = None  # and what it was, without its contents
+        self._opening = b""  # of the last send or acknowledgement
+        self._pattern: Send | Acknowledge | None = None  # of the last send or acknowledgement
         self._openings: dict[bytes, tuple[bytes, Send | Acknowledge]] = NONE_YET
-        self.broken = False  # the stream cannot be followed any further
+        self.broken = False  # after a FrameError nothing more can be read
 
     @property
     def line(self) -> bool:
-        """Whether answers are to be in line framing."""
+        """Whether the client uses line framing."""
         return bool(self._reader.line)
 
     @property
@@ -51,16 +55,16 @@ class Decoder:
 
     @property
     def between(self) -> bool:
-        """Whether the client has said nothing, or whole messages only."""
+        """Whether no message is incomplete."""
         return self._reader.between
 
     @property
     def held_bytes(self) -> int:
-        """What is kept of a message that is not whole yet."""
+        """Bytes that are kept of an incomplete message."""
         return self._reader.held_bytes
 
     def forget(self) -> None:
-        """Reading ends."""
+        """Drop the incomplete message."""
         self._reader.forget()
 
     @property
@@ -68,7 +72,7 @@ class Decoder:
         return self._reader.refused
 
     def feed(self, data: bytes) -> list[Event]:
-        """What the client said with these bytes. A fault that breaks the stream comes last."""
+        """Return the requests and faults in these bytes. A fault that ends reading comes last."""
         events: list[Event] = []
         try:
             self._feed(data, events)
@@ -80,8 +84,8 @@ class Decoder:
     def _feed(self, data: bytes, events: list[Event]) -> None:
         at, end, reader = 0, len(data), self._reader
         while at < end:
-            if self._run is not None and reader.between:
-                at = self._repeat_known(data, at, events)
+            if self._pattern is not None and reader.between:
+                at = self._read_alike(data, at, events)
                 if at == end:
                     break
             frame, at = reader.read(data, at)
@@ -89,73 +93,74 @@ class Decoder:
                 event = interpret(frame)
                 _join(events, event)
                 if isinstance(event, (Send, Acknowledge)) and frame.packages[0][0] == t.QUEUE:
-                    self._expect_more(event)
+                    self._remember(event)
 
-    def _expect_more(self, event: Send | Acknowledge) -> None:
-        run, line = self._run, self.line
-        if run is not None and type(run) is type(event) and run[:2] == event[:2]:
+    def _remember(self, event: Send | Acknowledge) -> None:
+        """Expect more messages that begin like this one."""
+        pattern, line = self._pattern, self.line
+        if pattern is not None and type(pattern) is type(event) and pattern[:2] == event[:2]:
             return
         if isinstance(event, Send):
-            self._run = Send(event.version, event.queue, [])
+            self._pattern = Send(event.version, event.queue, [])
             opening = self._opening = t.encode_opening(event.version, t.SEND, event.queue, 2, t.CONTENT, line=line)
         else:
-            self._run = Acknowledge(event.version, event.queue, [])
+            self._pattern = Acknowledge(event.version, event.queue, [])
             opening = t.encode_opening(event.version, t.ACKNOWLEDGE, event.queue, 2, t.ID, line=line)
             self._opening = opening + _NO_ID_LENGTH + (b"\n" if line else b"")
         if self._openings is NONE_YET or len(self._openings) >= REMEMBERED_MAX:
             self._openings = {}
-        self._openings[opening] = (self._opening, self._run)
+        self._openings[opening] = (self._opening, self._pattern)
 
-    def _repeat_known(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Read messages that begin like any of the last ones, as far as they are whole."""
+    def _read_alike(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Read complete messages that begin like an earlier message. Return the offset of the rest."""
         end, before, reader = len(data), -1, self._reader
         while before < at < end:
             if reader.owes_line_feed:
                 at = reader.pass_line_feed(data, at)
             before = at
             if data.startswith(self._opening, at) or self._recall(data, at):
-                at = self._repeat(data, at, events)
+                at = self._read_run(data, at, events)
         return at
 
     def _recall(self, data: bytes, at: int) -> bool:
-        """Whether this message begins like one before the last; then more of its kind are expected."""
+        """Make a remembered opening the current one, if the message begins with it."""
         gap = int(self.line)
         start = at + _NAME_LENGTH_AT + gap
         digits = data[start : start + DIGITS]
         if not digits.isdigit():
             return False
-        known = self._openings.get(data[at : start + DIGITS + gap + int(digits) + gap + _KIND_BYTES])
-        if known is None:
+        remembered = self._openings.get(data[at : start + DIGITS + gap + int(digits) + gap + _TYPE_BYTES])
+        if remembered is None:
             return False
-        self._opening, self._run = known
+        self._opening, self._pattern = remembered
         return True
 
-    def _repeat(self, data: bytes, at: int, events: list[Event]) -> int:
-        """Read messages that begin like the one before."""
-        found: list[bytes] = []
-        run = self._run
-        assert run is not None, "there was one before"
-        repeat = self._repeat_sends if type(run) is Send else self._repeat_acknowledgements
-        at = repeat(data, at, found)
-        if found:
-            _join(events, type(run)(run.version, run.queue, found))
+    def _read_run(self, data: bytes, at: int, events: list[Event]) -> int:
+        """Read messages that begin with the current opening."""
+        contents: list[bytes] = []
+        pattern = self._pattern
+        assert pattern is not None, "an opening has a pattern"
+        read = self._read_sends if type(pattern) is Send else self._read_acknowledgements
+        at = read(data, at, contents)
+        if contents:
+            _join(events, type(pattern)(pattern.version, pattern.queue, contents))
         return at
 
-    def _repeat_sends(self, data: bytes, at: int, found: list[bytes]) -> int:
+    def _read_sends(self, data: bytes, at: int, contents: list[bytes]) -> int:
         opening, most, gap, end = self._opening, self._content_max, int(self.line), len(data)
-        before, known, length = len(opening), b"", 0
+        before, last_digits, length = len(opening), b"", 0
         while data.startswith(opening, at):
             start = at + before + DIGITS
             digits = data[at + before : start]
-            if digits != known:
+            if digits != last_digits:
                 if len(digits) < DIGITS or not digits.isdigit():
                     break
-                known, length = digits, int(digits)
+                last_digits, length = digits, int(digits)
             start += gap
             stop = start + length
             if stop > end or length > most or (gap and data[start - 1] != 10):
                 break
-            found.append(data[start:stop])
+            contents.append(data[start:stop])
             at = stop
             if gap:
                 at = self._reader.find_line_feed(data, at)
@@ -163,12 +168,12 @@ class Decoder:
                     break
         return at
 
-    def _repeat_acknowledgements(self, data: bytes, at: int, found: list[bytes]) -> int:
+    def _read_acknowledgements(self, data: bytes, at: int, ids: list[bytes]) -> int:
         opening, gap, end = self._opening, int(self.line), len(data)
         before = len(opening)
         stop = at + before + ID_BYTES
         while stop <= end and data.startswith(opening, at):
-            found.append(data[at + before : stop])
+            ids.append(data[at + before : stop])
             at = stop
             if gap:
                 at = self._reader.find_line_feed(data, at)
@@ -179,7 +184,7 @@ class Decoder:
 
 
 def _join(events: list[Event], event: Event) -> None:
-    """Add an event, or let the one before it grow."""
+    """Add an event, or add its messages to the last event if that is a request of the same kind and queue."""
     last = events[-1] if events else None
     if type(event) is type(last) and event[1] == last[1] and event[0] == last[0]:
         if type(event) is Send and type(last) is Send:
@@ -195,15 +200,14 @@ def _join(events: list[Event], event: Event) -> None:
 
 
 class Phrases:
-    """What the endpoint says about one queue, in one version and framing: everything but ids and contents is ready."""
+    """The encoded confirmations and dispatches of one queue, in one version and framing, except ids and contents."""
 
     __slots__ = ("_confirm", "_dispatch")
 
     def __init__(self, queue: bytes, version: int, line: bool) -> None:
         name = queue.replace(b"%", b"%%")
         gap = b"\n" if line else b""
-        # The length of the name is written for the name, not for its doubled signs.
-        length = t.package_header(t.QUEUE, len(queue))
+        length = t.package_header(t.QUEUE, len(queue))  # without the doubled percent signs
         closing = t.package_header(t.ID, ID_BYTES) + gap
         confirm = gap.join((b"H%02d%03d02" % (version, t.CONFIRM), length, name, closing + b"%032x" + gap))
         dispatch = gap.join(
@@ -213,7 +217,7 @@ class Phrases:
         self._dispatch = dispatch + closing + b"%b" + gap
 
     def confirm(self, first: int, count: int) -> bytes:
-        """Confirmations of consecutive messages."""
+        """Return the confirmations of consecutive messages."""
         return self._confirm * count % tuple(range(first, first + count))
 
     def dispatch(self, ids: Sequence[bytes], contents: Sequence[bytes]) -> bytes:
@@ -222,7 +226,7 @@ class Phrases:
 
 
 def id_texts(numbers: Sequence[int]) -> list[bytes]:
-    """T-013: message ids, all in one go because that costs half."""
+    """T-013: return message ids. One format for all of them takes half the time."""
     text = b"%032x" * len(numbers) % tuple(numbers)
     return [text[at : at + ID_BYTES] for at in range(0, len(text), ID_BYTES)]
 

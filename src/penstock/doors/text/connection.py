@@ -1,9 +1,8 @@
-"""One client's connection: it reads requests, has them carried out, and answers in order.
+"""One client's connection: it reads requests, carries them out, and answers in order.
 
-What one read brings is decided at once, in order, and answered after one commit; reading pauses while the client does
-not read or too much waits to become durable; what is held is charged to the budget of all doors; and a connection ends
-by its client, a fault, a deadline or the stop of the door, in every case without an exception that reaches the event
-loop.
+All requests of one read are decided at once, in order, and answered after one commit. Reading pauses while the client
+does not read its answers, and while too many sends wait for their commit. The memory of a connection is charged to the
+budget of all protocols. No exception reaches the event loop.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.doors.text.codec import Decoder
 from penstock.doors.text.errors import CLOSING, FORGIVEN, fault_of, not_held
 from penstock.doors.text.memory import PENDING, READING, UNSENT, Memory
-from penstock.doors.text.queues import Ack, Turn, encode_answers
+from penstock.doors.text.replies import Ack, Reply
 from penstock.doors.text.requests import Acknowledge, Consume, Fault, Request, Return, Send
 from penstock.doors.text.sockets import keep_alive
 from penstock.doors.text.windows import Window
 from penstock.engine.port import refusal
 from penstock.errors import LostReplyError, ResourceExhaustedError
 from penstock.wire.serving import address_of, endpoint_of
-from penstock.wire.textframes import ACKNOWLEDGE, CONSUME, RETURN, UNREAD
+from penstock.wire.text_frames import ACKNOWLEDGE, CONSUME, RETURN, UNREAD
 
 if TYPE_CHECKING:
     from penstock.doors.text.server import TextDoor
@@ -47,8 +46,8 @@ class TextConnection(asyncio.Protocol):
         "_paused",
         "_pending_bytes",
         "_pending_messages",
+        "_replies",
         "_transport",
-        "_turns",
         "_unsent_bytes",
         "_windows",
         "deadline",
@@ -61,22 +60,22 @@ class TextConnection(asyncio.Protocol):
         self._host = host
         self.peer = ""
         self.deadline = _NEVER
-        self.reading = True  # whether the client takes what it is sent
+        self.reading = True  # whether the client reads what is sent to it
         self.promised_bytes = 0
         self._decoder = Decoder(host.maxima)
         self._memory = Memory(host.budget)
         self._transport: asyncio.Transport | None = None
         self._windows: dict[bytes, Window] | None = None  # most idle connections have none
-        self._turns: deque[Turn] | None = None  # decided, not yet durable
+        self._replies: deque[Reply] | None = None  # to requests that are decided and not yet durable
         self._pending_bytes = self._pending_messages = 0
         self._unsent_bytes = 0
-        self._paused = False  # whether we have stopped reading
-        self._ending = False  # nothing more is read; we close when all is answered
-        self._faulty = False  # because of a fault, of which the client should hear
+        self._paused = False  # whether reading is paused
+        self._ending = False  # nothing more is read, and the connection closes when all requests are answered
+        self._faulty = False  # the connection ends because of a fault, and the client should receive the answer
         self._closing = False  # nothing more is sent either
         self._encrypted = False
 
-    # What asyncio calls.
+    # ------------------------------------------------------------------ called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -109,13 +108,13 @@ class TextConnection(asyncio.Protocol):
             self._too_busy()
 
     def eof_received(self) -> bool:
-        """T-040: all that was received is carried out and answered, then we close."""
+        """T-040: carry out and answer all that was received, then close."""
         if self._closing:
             return False
         if not self._decoder.between:
             self._host.note_fault(self, "malformed", "The client closed within a message.")
         self._end()
-        return bool(self._turns) and not self._encrypted  # TLS has no half-closed connections
+        return bool(self._replies) and not self._encrypted  # TLS has no half-closed connections
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ending = True
@@ -126,12 +125,12 @@ class TextConnection(asyncio.Protocol):
         windows, self._windows = self._windows or {}, None
         for window in windows.values():
             self._return_all(window)
-            window.feed.leave(window)
+            window.feed.close(window)
         self._host.connections.remove(self)
 
     def _return_all(self, window: Window) -> None:
-        """T-034."""
-        seen, unseen = window.split()
+        """T-034: return all messages of a window to their queue."""
+        seen, unseen = window.split_receipts()
         self._host.queues.give_back(seen)
         self._host.queues.give_back(unseen, unseen=True)
         window.held.clear()
@@ -157,15 +156,15 @@ class TextConnection(asyncio.Protocol):
     def endpoint(self) -> str:
         return endpoint_of(self._transport)
 
-    # What the door calls.
+    # ------------------------------------------------------------------ called by the server
 
     def sweep(self, now: float) -> None:
-        """Look at the deadline."""
+        """End the connection if its deadline has passed."""
         if now < self.deadline or self._transport is None:
             return
         if not self.reading:
             unsent = self._transport.get_write_buffer_size()
-            if unsent < self._unsent_bytes:  # it reads, if slowly
+            if unsent < self._unsent_bytes:  # the client reads, if slowly
                 self._unsent_bytes, self.deadline = unsent, now + self._host.limits.write_seconds
             else:
                 self._host.note_fault(self, "not-reading", "The client does not read what it is sent.")
@@ -179,14 +178,14 @@ class TextConnection(asyncio.Protocol):
             self._end()
 
     def wind_down(self) -> None:
-        """T-041: the door stops."""
+        """T-041: answer what was received and close, because the server stops."""
         self._end()
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    # What a feed calls.
+    # ------------------------------------------------------------------ called by feeds
 
     def send(self, data: bytes) -> bool:
         if self._transport is None or self._closing:
@@ -197,103 +196,103 @@ class TextConnection(asyncio.Protocol):
     def feed_failed(self, window: Window, error: Exception) -> None:
         if isinstance(error, LostReplyError):
             return self.abort()
-        queue = next((name for name, each in (self._windows or {}).items() if each is window), b"")
-        self._report(fault_of(error, self._decoder.version, CONSUME, queue))
+        queue = next((name for name, other in (self._windows or {}).items() if other is window), b"")
+        self._report(fault_of(error, 1 if window.counted else 2, CONSUME, queue))
 
     # ------------------------------------------------------------------ requests
 
     def _carry_out(self, events: list[Request | Fault]) -> None:
-        turn = Turn()
+        reply = Reply()
         for event in events:
             if self._ending:
                 break
-            self._carry_out_one(event, turn)
-        self._publish(turn)
-        self._settle(turn)
+            self._carry_out_one(event, reply)
+        self._publish(reply)
+        self._settle(reply)
 
-    def _publish(self, turn: Turn) -> None:
-        """One publish for each queue. T-053: after a refused one of version 01 the others are not made."""
-        batches = list(turn.batches.values())
-        for place, batch in enumerate(batches):
-            fits = self._memory.hold(PENDING, self._pending_bytes + turn.bytes + batch.count())
+    def _publish(self, reply: Reply) -> None:
+        """Publish once for each queue. T-053: in version 01 nothing is published after a refused batch."""
+        batches = list(reply.batches.values())
+        for index, batch in enumerate(batches):
+            fits = self._memory.hold(PENDING, self._pending_bytes + reply.bytes + batch.count_bytes())
             error = refusal(batch.send()) if fits else ResourceExhaustedError(BUSY)
             if error is None:
-                turn.count(batch)
+                reply.count(batch)
                 continue
             batch.sent = None
-            self._memory.hold(PENDING, self._pending_bytes + turn.bytes)
-            fault = turn.fail(error, batch)
+            self._memory.hold(PENDING, self._pending_bytes + reply.bytes)
+            fault = reply.fail(error, batch)
             if fault is not None and self._note(fault):
-                for rest in batches[place + 1 :]:
-                    turn.fail(error, rest)
+                for later in batches[index + 1 :]:
+                    reply.fail(error, later)
                 return
 
-    def _settle(self, turn: Turn) -> None:
-        """Answer now, or when all that was decided is durable; and close if this was the end."""
-        decisions = turn.decisions()
+    def _settle(self, reply: Reply) -> None:
+        """Send the reply now, or when all its decisions are durable. Close the connection if it is ending."""
+        decisions = reply.decisions()
         if decisions:
-            self._await_commit(turn, decisions)
-        elif self._turns:
-            self._turns[-1].answers += turn.answers
+            self._await_commit(reply, decisions)
+        elif self._replies:
+            self._replies[-1].answers += reply.answers
         else:
-            self._answer(turn)
+            self._answer(reply)
         if self._ending:
             self._end()
 
-    def _carry_out_one(self, event: Request | Fault, turn: Turn) -> None:
+    def _carry_out_one(self, event: Request | Fault, reply: Reply) -> None:
         if isinstance(event, Send):
-            turn.add(event.version, self._host.queues.named(event.queue), event.contents)
+            reply.add(event.version, self._host.queues.get(event.queue), event.contents)
         elif isinstance(event, Acknowledge):
-            self._acknowledge(event, turn)
+            self._acknowledge(event, reply)
         elif isinstance(event, Consume):
             self._consume(event)
         elif isinstance(event, Return):
-            self._give_back(event, turn)
+            self._give_back(event, reply)
         else:
-            self._refuse(event, turn)
+            self._refuse(event, reply)
 
-    def _acknowledge(self, event: Acknowledge, turn: Turn) -> None:
+    def _acknowledge(self, event: Acknowledge, reply: Reply) -> None:
         window = (self._windows or {}).get(event.queue)
-        taken, unknown = window.take(event.ids) if window is not None else ({}, event.ids)
-        if window is not None and taken:
-            done = self._host.acknowledge(window.subscription, list(taken.values()))
-            turn.acks.append(Ack(window, taken, done))
-            turn.messages += len(taken)
+        released, unknown = window.release(event.ids) if window is not None else ({}, event.ids)
+        if window is not None and released:
+            done = self._host.acknowledge(window.subscription, list(released.values()))
+            reply.acks.append(Ack(window, released, done))
+            reply.messages += len(released)
             if window.limit:
                 window.feed.offer(window)
-        for each in unknown:
-            self._refuse(not_held(event.version, ACKNOWLEDGE, event.queue, each), turn)
+        for message_id in unknown:
+            self._refuse(not_held(event.version, ACKNOWLEDGE, event.queue, message_id), reply)
 
-    def _give_back(self, event: Return, turn: Turn) -> None:
+    def _give_back(self, event: Return, reply: Reply) -> None:
         window = (self._windows or {}).get(event.queue)
-        taken = window.take([event.id], unread=event.unread)[0] if window is not None else {}
-        if window is None or not taken:
+        released = window.release([event.id], unread=event.unread)[0] if window is not None else {}
+        if window is None or not released:
             kind = UNREAD if event.unread else RETURN
-            return self._refuse(not_held(event.version, kind, event.queue, event.id), turn)
-        self._host.queues.give_back(window.receipts(taken.values()), event.delay_seconds, unseen=event.unread)
+            return self._refuse(not_held(event.version, kind, event.queue, event.id), reply)
+        self._host.queues.give_back(window.receipts(released.values()), event.delay_seconds, unseen=event.unread)
         if window.limit:
             window.feed.offer(window)
 
     def _consume(self, event: Consume) -> None:
-        queue = self._host.queues.named(event.queue)
+        queue = self._host.queues.get(event.queue)
         self._windows = {} if self._windows is None else self._windows
         phrases = queue.phrases(event.version, self._decoder.line)
         window = self._windows.get(event.queue)
         if window is None:
             window = self._windows[event.queue] = Window(queue.feed, self, phrases)
         window.phrases = phrases
-        window.ask(event.limit, self._host.limits.window_max, counted=event.version == 1)
+        window.open(event.limit, self._host.limits.window_max, counted=event.version == 1)
         if window.limit:
-            window.feed.offer(window)
+            window.feed.request(window)
         else:
-            window.feed.leave(window)
+            window.feed.close(window)
 
-    def _refuse(self, fault: Fault, turn: Turn) -> None:
+    def _refuse(self, fault: Fault, reply: Reply) -> None:
         self._note(fault)
-        turn.answers.append(fault)
+        reply.answers.append(fault)
 
     def _note(self, fault: Fault) -> bool:
-        """Count a fault; whether it ends the connection (T-052, T-053)."""
+        """Count and log a fault. Return whether it ends the connection (T-052, T-053)."""
         self._host.note_fault(self, fault.code, fault.sentence)
         ends = fault.code in CLOSING or (fault.version != 2 and fault.code not in FORGIVEN)
         if ends:
@@ -301,69 +300,70 @@ class TextConnection(asyncio.Protocol):
         return ends
 
     def _too_busy(self) -> None:
-        """There is no memory for the message that is being read."""
+        """Refuse the message that is being read: there is no memory for it."""
         if not self._ending:
             refused = self._decoder.refused
             self._decoder.forget()
             self._report(Fault(self._decoder.version, "busy", BUSY, refused))
 
     def _report(self, fault: Fault) -> None:
-        """A fault that no request of this moment caused."""
-        turn = Turn()
-        self._refuse(fault, turn)
-        self._settle(turn)
+        """Answer with a fault outside of any request."""
+        reply = Reply()
+        self._refuse(fault, reply)
+        self._settle(reply)
 
     # ------------------------------------------------------------------ answers
 
-    def _await_commit(self, turn: Turn, decisions: Sequence[asyncio.Future[Any]]) -> None:
-        if self._turns is None:
-            self._turns = deque()
-        self._turns.append(turn)
-        self._pending_bytes += turn.bytes
-        self._pending_messages += turn.messages
-        turn.open = len(decisions)
+    def _await_commit(self, reply: Reply, decisions: Sequence[asyncio.Future[Any]]) -> None:
+        if self._replies is None:
+            self._replies = deque()
+        self._replies.append(reply)
+        self._pending_bytes += reply.bytes
+        self._pending_messages += reply.messages
+        reply.undecided = len(decisions)
         for decision in decisions:
-            decision.add_done_callback(partial(self._committed, turn))
+            decision.add_done_callback(partial(self._on_commit, reply))
         self._balance()
 
-    def _committed(self, turn: Turn, _: asyncio.Future[Any]) -> None:
-        """A decision is durable, or never will be; turns are answered in order."""
-        turn.open -= 1
-        while self._turns and not self._turns[0].open:
-            self._conclude(self._turns.popleft())
+    def _on_commit(self, reply: Reply, _: asyncio.Future[Any]) -> None:
+        """Send the replies whose commits have ended, in order."""
+        reply.undecided -= 1
+        while self._replies and not self._replies[0].undecided:
+            self._conclude(self._replies.popleft())
 
-    def _conclude(self, turn: Turn) -> None:
-        self._pending_bytes -= turn.bytes
-        self._pending_messages -= turn.messages
+    def _conclude(self, reply: Reply) -> None:
+        self._pending_bytes -= reply.bytes
+        self._pending_messages -= reply.messages
         self._memory.hold(PENDING, self._pending_bytes)
-        if turn.fail_what_is_lost():
-            self._host.note_fault(self, "unavailable", "An answer was lost." if turn.reply_lost else "A commit failed.")
-            self._ending |= bool(turn.acks) or self._decoder.version != 2
-            for ack in turn.acks if self._transport is None else ():
+        lost = reply.fail_lost_decisions()
+        if lost is not None:
+            self._host.note_fault(self, lost.code, lost.sentence)
+            self._ending |= bool(reply.acks) or lost.version != 2
+            for ack in reply.acks if self._transport is None else ():
                 self._return_all(ack.window)
-        if turn.reply_lost:
+        if reply.is_lost:
             return self.abort()
-        self._answer(turn)
+        self._answer(reply)
         self._balance()
         if self._ending:
             self._end()
 
-    def _answer(self, turn: Turn) -> None:
-        data = encode_answers(turn.answers, line=self._decoder.line)
+    def _answer(self, reply: Reply) -> None:
+        data = reply.encode(line=self._decoder.line)
         if data:
             self.send(data)
 
     # ------------------------------------------------------------------ the state of the connection
 
     def _balance(self) -> None:
-        """Read from the client, or do not, as things stand (T-064, T-065)."""
+        """Pause or resume reading (T-064, T-065)."""
         limits = self._host.limits
         crowded = self._pending_bytes > limits.pending_bytes_max or self._pending_messages > limits.pending_messages_max
-        wanted = not self._ending and (crowded or not self.reading)
-        if wanted is self._paused or self._transport is None or self._transport.is_closing():
+        pause = not self._ending and (crowded or not self.reading)
+        if pause is self._paused or self._transport is None or self._transport.is_closing():
             return
-        self._paused = wanted
-        if wanted:
+        self._paused = pause
+        if pause:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -376,22 +376,22 @@ class TextConnection(asyncio.Protocol):
         if not self._decoder.between:
             self.deadline = _NEVER if self._paused else now + limits.frame_seconds
         elif self._windows or not limits.idle_seconds:
-            self.deadline = _NEVER  # T-062: a consumer may be silent for ever
+            self.deadline = _NEVER  # T-062: a consumer may stay silent
         else:
             self.deadline = now + limits.idle_seconds
 
     def _end(self) -> None:
-        """Read no more and consume no more; close when all is answered."""
+        """Stop reading and consuming, and close when all requests are answered."""
         self._ending = True
         for window in (self._windows or {}).values():
-            window.feed.leave(window)
+            window.feed.close(window)
         transport = self._transport
-        if self._turns or self._closing or transport is None or transport.is_closing():
+        if self._replies or self._closing or transport is None or transport.is_closing():
             return
         self._closing = True
         limits, now = self._host.limits, self._host.connections.now
         if self._faulty and not self._encrypted and transport.can_write_eof():
-            transport.write_eof()  # closing on unread input would lose our last word, so input is thrown away first
+            transport.write_eof()  # closing on unread input would lose the last answer, so input is discarded first
             self.deadline = now + limits.linger_seconds
             self._balance()
         else:

@@ -1,4 +1,4 @@
-"""What one connection of the text door holds in memory, charged to the budget of all doors."""
+"""The memory of one connection, charged to the budget of all doors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ READING, PENDING, UNSENT = "reading", "pending", "unsent"
 
 
 class Memory:
-    """Its accounts are made when there is something to charge: most connections are idle, or send small messages."""
+    """Accounts for the kinds of memory that one connection holds.
+
+    An account is created with the first large amount: most connections are idle, or send small messages.
+    """
 
     __slots__ = ("_accounts", "_budget")
 
@@ -19,9 +22,9 @@ class Memory:
         self._accounts: dict[str, Account] | None = None
 
     def hold(self, kind: str, size: int, give_up: Callable[[], None] | None = None) -> bool:
-        """So many bytes of a kind are held now; False if there is no memory for them.
+        """Set the bytes of one kind that are held now. False if the budget has no memory for them.
 
-        Without `give_up` they cannot be taken away any more.
+        The budget may call `give_up` to get the memory back. Without `give_up` it cannot.
         """
         accounts = self._accounts
         if size <= SMALL_BYTES and accounts is None:

@@ -9,21 +9,25 @@ from penstock.fields import Bytes, Count, File, Port, Seconds, Switch, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOptions:
-    """Every limit ends a connection, never the server."""
+    """Settings and limits of the text door. A limit ends a connection, never the server."""
 
-    port: Port = setting(9123, "Text protocol.")
-    projects: Switch = setting(False, "A queue NAME@PROJECT is the queue NAME of that project: for tests.")
-    unix_socket: File = setting(None, "A path where the door listens as well; made for its owner only.")
-    tls_cert: File = setting(None, "Certificate, PEM; with it TCP speaks TLS only.")
-    tls_key: File = setting(None, "Its private key, PEM.")
-    tls_client_ca: File = setting(None, "Only clients whose certificate this one signed, PEM.")
-    message_bytes_max: Bytes = setting(10 << 20, "Of the content of a message.")  # T-060
-    window_max: Count = setting(10_000, "Messages of a queue outstanding on a connection.")  # T-029
-    connections_max: Count = setting(16_384, "Connections; the limit of open files is raised for them.")  # T-063
-    connections_per_address_max: Count = setting(12_288, "Connections from one address.")
-    frame_seconds: Seconds = setting(30, "From the first byte of a message to its last.")  # T-061
-    idle_seconds: Seconds = setting(600, "Silence of a client that consumes nothing; 0: for ever.")  # T-062
-    write_seconds: Seconds = setting(30, "In which a client reads nothing of what waits for it.")  # T-064
+    port: Port = setting(9123, "Port of the text protocol.")
+    projects: Switch = setting(False, "Read the queue name NAME@PROJECT as the queue NAME of that project. For tests.")
+    unix_socket: File = setting(None, "Also listen on this Unix socket. Only its owner can use it.")
+    tls_cert: File = setting(None, "TLS certificate, a PEM file. With it, TCP accepts only TLS connections.")
+    tls_key: File = setting(None, "Private key of the certificate, a PEM file.")
+    tls_client_ca: File = setting(None, "Accept only clients with a certificate that this CA has signed, a PEM file.")
+    message_bytes_max: Bytes = setting(10 << 20, "Maximum size of a message.")  # T-060
+    window_max: Count = setting(10_000, "Maximum number of unacked messages of a queue on a connection.")  # T-029
+    connections_max: Count = setting(
+        16_384, "Maximum number of connections. The limit of open files is raised for them."
+    )  # T-063
+    connections_per_address_max: Count = setting(12_288, "Maximum number of connections from one address.")
+    frame_seconds: Seconds = setting(30, "Close a connection if a message takes longer than this to arrive.")  # T-061
+    idle_seconds: Seconds = setting(
+        600, "Close a connection that consumes nothing and is silent for this time. 0 means never."
+    )  # T-062
+    write_seconds: Seconds = setting(30, "Close a connection if the client reads nothing for this time.")  # T-064
 
     linger_seconds: float = 2  # after a fault: how long input is thrown away, so that our answer arrives
     pending_bytes_max: int = 4 << 20  # of a connection's sends that are not durable yet (T-065)

@@ -1,7 +1,7 @@
-"""The queues clients have named: where each lives in the broker, its feed to consumers, and what one read sends to it.
+"""The queues that clients have named: where each one is in the broker, and its feed to consumers.
 
-Remembering queues is only a cache: one that was forgotten, or deleted through another door, is made again when it is
-next named.
+This is only a cache. A queue that was forgotten, or deleted through another protocol, is created again when a client
+names it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,26 @@ import logging
 from asyncio import Future
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from penstock.broker.model import Draft
 from penstock.doors.consumers import Consumer
-from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, parts_of, subscription_name, topic_name
-from penstock.doors.text.codec import Phrases, encode_fault
-from penstock.doors.text.errors import fault_of
+from penstock.doors.resources import (
+    QUEUE_OPTIONS,
+    SUBSCRIPTIONS,
+    TOPICS,
+    is_new_name,
+    parts_of,
+    subscription_name,
+    topic_name,
+)
+from penstock.doors.text.codec import Phrases
+from penstock.doors.text.errors import invalid_queue
+from penstock.doors.text.feeds import Feed, PutBack
 from penstock.doors.text.options import TextOptions
-from penstock.doors.text.requests import Fault
-from penstock.doors.text.windows import Feed, Place, PutBack, Window
 from penstock.engine.port import Appended, Queue
-from penstock.errors import LostReplyError, PenstockError, ResourceExhaustedError
-from penstock.wire.textframes import SEND
+from penstock.errors import PenstockError, ResourceExhaustedError
+from penstock.names import NEW_NAME_RULE
 from penstock.wording import counted
 
 REMEMBERED_MAX = 10_000
@@ -34,20 +41,43 @@ class TextQueue:
     def __init__(self, name: bytes, project: str, queue: Queue, limits: TextOptions, put_back: PutBack) -> None:
         self.name = name
         self._queue = queue
-        place, at, other = name.decode().rpartition("@") if limits.projects else ("", "", name.decode())
-        place, project = (place, other) if at else (name.decode(), project)
-        self._topic = topic_name(project, place)
-        self._subscription = subscription_name(project, place)
+        short_name = name.decode()
+        if limits.projects and "@" in short_name:
+            short_name, _, project = short_name.rpartition("@")
+        self._topic = topic_name(project, short_name)
+        self._subscription = subscription_name(project, short_name)
+        self._may_be_new = is_new_name(self._topic, TOPICS)
         self._content_bytes_max = limits.message_bytes_max
         self._phrases: dict[tuple[int, bool], Phrases] = {}
-        self.feed = Feed(queue, name, self._topic, self._subscription, limits, put_back)
+        self.feed = Feed(queue, name, self._topic, self._subscription, limits, put_back, self.provide)
 
     def send(self, contents: Sequence[bytes]) -> Future[Appended]:
+        if not self._may_be_new:
+            return asyncio.ensure_future(self._send_existing(contents))
+        return self._send(contents)
+
+    def _send(self, contents: Sequence[bytes]) -> Future[Appended]:
         drafts, sizes = list(map(Draft, contents)), self._sizes(contents)
         return self._queue.send(self._topic, self._subscription, QUEUE_OPTIONS, drafts, sizes=sizes)
 
+    async def _send_existing(self, contents: Sequence[bytes]) -> Appended:
+        await self._check_exists()
+        return await self._send(contents)
+
+    async def provide(self) -> None:
+        """T-012: create the queue if it is missing, because a request names it."""
+        if await self._queue.find_queue(self._topic, self._subscription) is None:
+            if not self._may_be_new:
+                await self._check_exists()
+            await self._queue.provide_queue(self._topic, self._subscription, QUEUE_OPTIONS)
+
+    async def _check_exists(self) -> None:
+        """T-011: a name that no new queue may have is valid for a queue that the store has already."""
+        if await self._queue.find_topic(self._topic) is None:
+            raise invalid_queue(f"{NEW_NAME_RULE}.")
+
     def _sizes(self, contents: Sequence[bytes]) -> list[int] | None:
-        """What the frames have checked already, unless the broker is stricter."""
+        """Return the sizes of contents, which the frames have checked. None if the broker has a lower limit."""
         most = self._queue.limits.message_max_bytes
         return list(map(len, contents)) if not most or self._content_bytes_max <= most else None
 
@@ -64,29 +94,30 @@ class Queues:
         self._project = project
         self._limits = limits
         self._log = log
-        self._known: dict[bytes, TextQueue] = {}
+        self._queues: dict[bytes, TextQueue] = {}
         self._work: set[asyncio.Task[None]] = set()
 
-    def named(self, name: bytes) -> TextQueue:
-        known = self._known.get(name)
-        if known is None:
-            if len(self._known) >= REMEMBERED_MAX:
-                self._known = {each: one for each, one in self._known.items() if one.feed.in_use}
+    def get(self, name: bytes) -> TextQueue:
+        queue = self._queues.get(name)
+        if queue is None:
+            if len(self._queues) >= REMEMBERED_MAX:
+                self._queues = {name: queue for name, queue in self._queues.items() if queue.feed.in_use}
             put_back = partial(self.give_back, unseen=True)
-            known = self._known[name] = TextQueue(name, self._project, self._queue, self._limits, put_back)
-        return known
+            queue = self._queues[name] = TextQueue(name, self._project, self._queue, self._limits, put_back)
+        return queue
 
     def consumers(self, subscription: str) -> Sequence[Consumer]:
         project, name = parts_of(subscription, SUBSCRIPTIONS)
-        known = self._known.get(name.encode()) if project == self._project else None
-        return known.feed.consumers() if known is not None else ()
+        queue = self._queues.get(name.encode()) if project == self._project else None
+        return queue.feed.consumers() if queue is not None else ()
 
     # ------------------------------------------------------------------ back to the queue
 
     def give_back(self, receipts: Sequence[str], delay_seconds: float | None = None, *, unseen: bool = False) -> None:
-        """T-034, T-039: soon, because where a dead letter topic is set the broker may have to read first.
+        """T-034, T-039: return messages to their queues in the background.
 
-        T-044: what is `unseen` reached no program, and the attempt does not count.
+        The broker may have to read first, where a dead letter topic is set. T-044: `unseen` messages have reached no
+        program, and their attempts do not count.
         """
         if receipts:
             self._start(self._return(receipts, delay_seconds, unseen))
@@ -96,15 +127,15 @@ class Queues:
             try:
                 await self._queue.nack(receipts, delay_seconds, unseen=unseen)
                 return
-            except ResourceExhaustedError as error:  # the disk is full: try again; only this door has these receipts
+            except ResourceExhaustedError as error:  # the disk is full: only this process has these receipts
                 self._log.warning(
-                    "waiting to return to their queues: %s: %s", counted(len(receipts), "message"), error.message
+                    "waiting to return %s to their queues: %s", counted(len(receipts), "message"), error.message
                 )
                 await asyncio.sleep(RETRY_SECONDS)
             except PenstockError as error:
-                # They stay leased until the next start, which ends every lease of this kind.
+                # The messages stay leased until the next start, which ends every lease of this kind.
                 self._log.error(
-                    "could not return to their queues: %s: %s", counted(len(receipts), "message"), error.message
+                    "could not return %s to their queues: %s", counted(len(receipts), "message"), error.message
                 )
                 return
 
@@ -113,118 +144,7 @@ class Queues:
         self._work.add(task)
         task.add_done_callback(self._work.discard)
 
-    async def rest(self) -> None:
-        """Until all that was given back has arrived, or will not arrive any more."""
+    async def wait_for_returns(self) -> None:
+        """Wait until all messages were returned, for at most twice the pause between two attempts."""
         if self._work:
             await asyncio.wait(self._work, timeout=2 * RETRY_SECONDS)
-
-
-class Batch:
-    """What one read sends to one queue: one publish, however its messages were mixed with others."""
-
-    __slots__ = ("contents", "queue", "sent")
-
-    def __init__(self, queue: TextQueue, contents: list[bytes]) -> None:
-        self.queue = queue
-        self.contents = contents
-        self.sent: Future[Appended] | None = None
-
-    def count(self) -> int:
-        """Bytes."""
-        return sum(map(len, self.contents))
-
-    def send(self) -> Future[Appended]:
-        self.sent = self.queue.send(self.contents)
-        return self.sent
-
-
-class Accepted(NamedTuple):
-    """Consecutive sends of one client to one queue, confirmed together."""
-
-    version: int
-    batch: Batch
-    start: int  # their place in the batch
-    total: int
-
-
-class Ack(NamedTuple):
-    window: Window
-    taken: dict[bytes, Place]
-    done: Future[int]
-
-
-Answer: TypeAlias = Accepted | Fault
-
-
-class Turn:
-    """What one read decided and has yet to answer."""
-
-    __slots__ = ("acks", "answers", "batches", "bytes", "messages", "open", "reply_lost", "since")
-
-    since: float  # when it was read; only the request log sets it
-
-    def __init__(self) -> None:
-        self.answers: list[Answer] = []
-        self.batches: dict[bytes, Batch] = {}  # by name of the queue, in the order in which they were named
-        self.acks: list[Ack] = []
-        self.open = 0  # decisions that are not durable yet
-        self.reply_lost = False  # the connection ends instead of an answer
-        self.bytes = 0
-        self.messages = 0
-
-    def add(self, version: int, queue: TextQueue, contents: list[bytes]) -> None:
-        batch = self.batches.get(queue.name)
-        if batch is None:
-            batch, start = Batch(queue, contents), 0
-            self.batches[queue.name] = batch
-        else:
-            start = len(batch.contents)
-            batch.contents = batch.contents + contents
-        self.answers.append(Accepted(version, batch, start, len(contents)))
-
-    def count(self, batch: Batch) -> None:
-        self.messages += len(batch.contents)
-        self.bytes += batch.count()
-
-    def fail(self, error: BaseException, batch: Batch) -> Fault | None:
-        """The sends of a batch are refused, with one answer each; the last of these."""
-        answers, self.answers, fault = self.answers, [], None
-        for answer in answers:
-            if isinstance(answer, Fault) or answer.batch is not batch:
-                self.answers.append(answer)
-            else:
-                fault = fault_of(error, answer.version, SEND, answer.batch.queue.name)
-                self.answers += [fault] * answer.total
-        return fault
-
-    def decisions(self) -> list[Future[Any]]:
-        sent = [batch.sent for batch in self.batches.values() if batch.sent is not None]
-        return [*sent, *(ack.done for ack in self.acks)]
-
-    def fail_what_is_lost(self) -> bool:
-        """Of what was decided, some may never become durable; whether there was any."""
-        lost = False
-        for batch in self.batches.values():
-            error = batch.sent.exception() if batch.sent is not None else None
-            if error is not None:
-                lost = True
-                self.reply_lost |= isinstance(error, LostReplyError)
-                self.fail(error, batch)
-        self.acks = [ack for ack in self.acks if ack.done.exception() is not None]
-        for window, taken, done in self.acks:
-            window.held.update(taken)  # outstanding again
-            self.reply_lost |= isinstance(done.exception(), LostReplyError)
-        return lost or bool(self.acks)
-
-
-def encode_answers(answers: Sequence[Answer], *, line: bool) -> bytes:
-    parts = []
-    for answer in (each for each in answers if each.version == 2):
-        if isinstance(answer, Fault):
-            parts.append(encode_fault(answer, line=line))
-        else:
-            _, batch, start, total = answer
-            assert batch.sent is not None, "an answer is written after the publish"
-            appended = batch.sent.result()
-            parts.append(batch.queue.phrases(2, line).confirm(appended.first_id + appended.first + start, total))
-    return b"".join(parts)

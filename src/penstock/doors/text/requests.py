@@ -1,18 +1,18 @@
-"""What a client can ask for, and how a frame is read as one of these requests."""
+"""The requests of clients, and how a frame is read as a request."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple, TypeAlias
 
-from penstock.wire import textframes as t
+from penstock.wire import text_frames as t
 
 DELAY_MAX_MILLISECONDS = 7 * 86_400_000
 
 NEEDED = {t.SEND: (t.QUEUE, t.CONTENT), t.CONSUME: (t.QUEUE, t.COUNT), t.ACKNOWLEDGE: (t.QUEUE, t.ID)}
 NEEDED |= {t.RETURN: (t.QUEUE, t.ID), t.UNREAD: (t.QUEUE, t.ID)}
 OPTIONAL = {t.RETURN: (t.DELAY,)}
-SINCE = {t.RETURN: 2, t.UNREAD: 2}  # the version that introduced a type, where that was not 01
+SINCE = {t.RETURN: 2, t.UNREAD: 2}  # the version that introduced a type. 1 if not listed
 
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f/]")
 
@@ -40,16 +40,16 @@ class Return(NamedTuple):
     queue: bytes
     id: bytes
     delay_seconds: float
-    unread: bool = False  # T-043: it never reached the program that works on messages
+    unread: bool = False  # T-043: the message never reached the client's program
 
 
 class Fault(NamedTuple):
-    """Something that is no request, or one that was not carried out."""
+    """An error to report: bytes that are not a request, or a request that was refused."""
 
-    version: int  # 0: the client has not said which it speaks
+    version: int  # 0: no header was readable
     code: str
     sentence: str
-    refused: int = 0  # type of the message; 0: not known
+    refused: int = 0  # type of the refused message. 0: unknown
     queue: bytes = b""
     id: bytes = b""
 
@@ -58,7 +58,10 @@ Request: TypeAlias = Send | Consume | Acknowledge | Return
 
 
 def maxima(content_bytes_max: int) -> t.Maxima:
-    """A name that is somewhat too long is read, so that version 02 gets an answer and goes on."""
+    """Return the longest contents that are read.
+
+    A queue name may be somewhat too long, so that version 02 can answer and go on.
+    """
     return {
         t.SEND: {t.QUEUE: t.STRAY_BYTES_MAX, t.CONTENT: content_bytes_max},
         t.CONSUME: {t.QUEUE: t.STRAY_BYTES_MAX, t.COUNT: t.NUMBER_DIGITS_MAX},
@@ -84,7 +87,7 @@ def interpret(frame: t.Frame) -> Request | Fault:
 
 
 def _shape_fault(frame: t.Frame, packages: dict[int, bytes]) -> Fault | None:
-    """T-051: whether such a message exists and has the packages it should have."""
+    """T-051: check that the message type exists and that its packages are right."""
     version, kind = frame.version, frame.type
     if kind not in NEEDED or version < SINCE.get(kind, 1):
         return Fault(version, "unknown-type", f"No client sends {kind:03} in version {version:02}.", kind)
@@ -117,7 +120,7 @@ def _content_fault(frame: t.Frame, packages: dict[int, bytes]) -> Fault | None:
 
 
 def is_queue_name(name: bytes) -> bool:
-    """T-011."""
+    """Return whether a queue can have this name (T-011)."""
     try:
         return 0 < len(name) <= t.NAME_BYTES_MAX and not _FORBIDDEN.search(name.decode())
     except UnicodeDecodeError:

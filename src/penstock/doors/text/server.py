@@ -1,7 +1,6 @@
-"""The text door: it listens at its port and its socket file, and counts what its clients do wrong.
+"""The server of the text protocol: it listens at a port and at a Unix socket, and counts and logs faults of clients.
 
-A bounded number of log lines however many clients misbehave, and when it has stopped nothing of it is left: no
-connection, no lease, no socket file.
+The number of log lines is bounded. After a stop no connection, no lease and no socket file is left.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from penstock.doors.consumers import Consumer
 from penstock.doors.port import join_address
 from penstock.doors.resources import parts_of
 from penstock.doors.text.connection import TextConnection
-from penstock.doors.text.logged import LoggedConnection
 from penstock.doors.text.options import TextOptions
 from penstock.doors.text.queues import Queues
+from penstock.doors.text.request_log import LoggedConnection
 from penstock.doors.text.requests import is_queue_name, maxima
 from penstock.doors.text.sockets import claim_unix_path, make_room_for, release_unix_path
 from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.errors import UnavailableError, where
 from penstock.wire.budget import Budget
-from penstock.wire.requestlog import RequestLog
+from penstock.wire.request_log import RequestLog
 from penstock.wire.serving import Connections, Served
 from penstock.wire.trust import server_context
 from penstock.wording import counted
 
 FAULTS_LOGGED_PER_SWEEP = 10
-USUAL_ADDRESS = "127.0.0.1:9123"  # where our client looks
+USUAL_ADDRESS = "127.0.0.1:9123"  # the default of our client
 
 
 class TextDoor:
@@ -54,10 +53,10 @@ class TextDoor:
         self.maxima = maxima(options.message_bytes_max)
         self.queues = Queues(queue, project, options, log)
         self._project = project
-        self.counts: Counter[str] = Counter()  # of connections and of what was wrong with them, by reason
+        self.counts: Counter[str] = Counter()  # of connections, and of faults by code
         self.acknowledge = queue.ack_delivered
         self._host, self._port = host, port
-        self._unix_path: str | None = None  # once the door listens there
+        self._unix_path: str | None = None  # set while the server listens there
         self._tls = server_context(self.name, options.tls_cert, options.tls_key, client_ca=options.tls_client_ca)
         self._log = log
         self._requests = requests
@@ -78,8 +77,8 @@ class TextDoor:
 
     @property
     def hints(self) -> Sequence[str]:
-        elsewhere = "" if self.address == USUAL_ADDRESS else f" --address {self.address}"
-        lines = [f"penstock text send QUEUE{elsewhere}"]
+        flag = "" if self.address == USUAL_ADDRESS else f" --address {self.address}"
+        lines = [f"penstock text send QUEUE{flag}"]
         return lines if self._unix_path is None else [*lines, f"unix socket {self._unix_path}"]
 
     def name_of(self, topic: str) -> str | None:
@@ -114,25 +113,25 @@ class TextDoor:
         return TextConnection(self) if self._requests is None else LoggedConnection(self, self._requests)
 
     async def stop(self, grace_seconds: float) -> None:
-        """T-041."""
+        """T-041: close all connections and wait until their messages were returned."""
         await self.connections.stop(grace_seconds)
-        await self.queues.rest()
+        await self.queues.wait_for_returns()
         if self._unix_path is not None:
             release_unix_path(self._unix_path)
 
     # ------------------------------------------------------------------ what connections call
 
     def note_fault(self, connection: Served, code: str, sentence: str) -> None:
-        """Count and log what a client did wrong; no log but one of every detail can be filled this way."""
+        """Count and log a fault of a client. The first faults of a sweep are warnings, the others debug lines."""
         self.counts[code] += 1
         self._faults += 1
         level = logging.WARNING if self._faults <= FAULTS_LOGGED_PER_SWEEP else logging.DEBUG
         self._log.log(level, "%s: %s: %s", connection.peer, code, sentence)
 
     def _report_faults(self) -> None:
-        unsaid, self._faults = self._faults - FAULTS_LOGGED_PER_SWEEP, 0
-        if unsaid > 0:
-            self._log.warning("%s of text clients besides these", counted(unsaid, "fault"))
+        unlogged, self._faults = self._faults - FAULTS_LOGGED_PER_SWEEP, 0
+        if unlogged > 0:
+            self._log.warning("not logged: %s of text clients", counted(unlogged, "more fault"))
 
     def bug(self, error: BaseException) -> None:
         self._log.error("a text connection failed: %s", where(error))

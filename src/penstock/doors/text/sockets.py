@@ -1,4 +1,4 @@
-"""What the door asks of the operating system: descriptors, keep-alive, a place in the file system."""
+"""Settings of the operating system: TCP keep-alive, the limit of open files, and Unix socket files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-SPARE_DESCRIPTORS = 512  # for the journal, the other doors and whatever else the process opens
+SPARE_DESCRIPTORS = 512  # for the journal, the other doors and other files of the process
 
-# A peer that vanished without a word is found within about two minutes.
+# A peer that has disappeared is found within about two minutes.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """T-062: find out when a silent consumer is gone."""
+    """T-062: let the system find out when a silent peer has disappeared."""
     raw = transport.get_extra_info("socket")
     if raw is None or raw.family not in (socket.AF_INET, socket.AF_INET6):
         return
@@ -27,7 +27,7 @@ def keep_alive(transport: asyncio.BaseTransport) -> None:
 
 
 def make_room_for(connections: int) -> None:
-    """Raise the number of files this process may open, as far as the system lets it."""
+    """Raise the limit of open files of this process, as far as the system allows."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -42,22 +42,22 @@ def make_room_for(connections: int) -> None:
 
 
 def claim_unix_path(path: str) -> socket.socket:
-    """A socket bound to a path, for its owner only. A socket that has no listener any more is replaced."""
-    place = Path(path)
-    if place.is_socket():
+    """Return a socket bound to a path, for its owner only. Replace a socket file that has no listener."""
+    file = Path(path)
+    if file.is_socket():
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(path)
             except ConnectionRefusedError:
-                place.unlink()
-    listening = socket.socket(socket.AF_UNIX)
+                file.unlink()
+    listener = socket.socket(socket.AF_UNIX)
     try:
-        listening.bind(path)
-        place.chmod(stat.S_IRUSR | stat.S_IWUSR)
+        listener.bind(path)
+        file.chmod(stat.S_IRUSR | stat.S_IWUSR)
     except OSError:
-        listening.close()
+        listener.close()
         raise
-    return listening
+    return listener
 
 
 def release_unix_path(path: str) -> None:

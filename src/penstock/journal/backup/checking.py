@@ -34,7 +34,7 @@ class Recovery:
         self.state, self.commit, self.at, self.crc = State.load(dump), snapshot[0], dump.at, facts[0][1]
 
     def read(self, rows: Iterable[tuple[bytes, Row]]) -> None:
-        """Of one file: it may begin with a snapshot, and goes on with facts."""
+        """Read the rows of one file: facts, and perhaps a snapshot before them."""
         snapshot: Row | None = None
         for kind, row in rows:
             if kind == SNAPSHOT_ROW:
@@ -76,7 +76,7 @@ def check_backup(
     unread: Iterable[str] = (),  # files whose content is not read, because an earlier check did
     progress: BytesRead = lambda size: None,
 ) -> Checked:
-    """That a backup can be restored; what is wrong with it is a DamagedStoreError that names the file."""
+    """Check that a backup can be restored, or raise a DamagedStoreError that names the file."""
     recovery = Recovery()
     skipped = set(unread)
     for file in manifest.files:
@@ -99,7 +99,7 @@ def is_needed(state: State, run: Run) -> bool:
 
 
 def require_messages(state: State, runs: Iterable[Run]) -> None:
-    """That every message the state knows of is there, and none that it does not know."""
+    """Check that the backup has exactly the messages that the state knows."""
     reached = {topic.number: topic.head for topic in state.topics.values()}
     for run in sorted(runs, key=lambda run: (run.topic, run.first)):
         if is_needed(state, run) and run.first <= reached[run.topic]:

@@ -1,4 +1,4 @@
-"""How a backup touches the disk: few operations, each in one place, so that a test can cut the power after any."""
+"""The disk operations of a backup: few, each in one place, so that a test can cut the power after any of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Disk:
         os.fdatasync(file.fileno())
 
     def sync_path(self, path: Path) -> None:
-        """A file that somebody else has written and closed, or a folder."""
+        """Sync a file that is already written and closed, or a folder."""
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -31,7 +31,7 @@ class Disk:
             os.close(handle)
 
     def forget_cached(self, file: FileIO) -> None:
-        """So that whoever reads the file next reads the disk, and the broker keeps its place in memory."""
+        """Drop a file from the page cache, so that checks read the disk and the broker's pages stay in memory."""
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 

@@ -47,7 +47,7 @@ def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
 def reading(folder: Path) -> Iterator[None]:
     """While this runs, no backup changes the folder."""
     lock = -1
-    with suppress(OSError):  # without a lock, or on a disk that cannot be written: nobody changes it there
+    with suppress(OSError):  # no lock, or a read-only disk: nothing changes it there
         lock = os.open(folder / LOCK, os.O_RDONLY)
     try:
         if lock >= 0:
@@ -61,7 +61,7 @@ def reading(folder: Path) -> Iterator[None]:
 
 
 def number_of(name: str) -> int:
-    """Of a file of rows."""
+    """Return the number of a file of rows, or 0 for another file."""
     found = ROWS.fullmatch(name)
     return int(found[1]) if found else 0
 

@@ -106,7 +106,7 @@ def read_rows(folder: Path, file: RowFile, progress: BytesRead = lambda size: No
 
 
 def require_file(folder: Path, file: RowFile) -> None:
-    """That a file is there and as long as it should be."""
+    """Check that a file exists and has the expected length."""
     try:
         size = (folder / file.name).stat().st_size
     except FileNotFoundError as error:

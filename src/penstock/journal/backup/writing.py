@@ -146,7 +146,7 @@ class _Copy:
             self._note(len(snapshot[2]))
 
     def _copy_topics(self, topics: set[int] | None) -> None:
-        """What is new of these topics; None: of all."""
+        """Copy the new batches of these topics. None: of all topics."""
         for topic in self._stored_topics() if topics is None else sorted(topics):
             first, end = self._reached.get(topic, 0), self._rows.end(topic)
             while first < end and (rows := self._rows.batches(topic, first)):

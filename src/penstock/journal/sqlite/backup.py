@@ -31,6 +31,7 @@ from penstock.journal.backup.checking import check_backup
 from penstock.journal.backup.disk import Disk
 from penstock.journal.backup.folder import reading
 from penstock.journal.backup.manifest import read_manifest, report_of
+from penstock.journal.backup.pacing import Pace
 from penstock.journal.backup.restoring import restored_rows
 from penstock.journal.backup.writing import write_backup
 from penstock.journal.codec import BATCH_ROW, FACTS_ROW, Row
@@ -42,9 +43,7 @@ from penstock.journal.sqlite.journal import SqliteJournal
 from penstock.journal.sqlite.mark import read_mark
 from penstock.journal.sqlite.rows import SqliteRows
 
-NICENESS = 19
-REST = 2  # so many times as long as it has worked: a server beside it has the disk and the processors for itself then
-REST_SECONDS_MAX = 0.5
+NICENESS = 10  # a process of the highest niceness does not get on at all where others use all processors
 LINE_SECONDS = 0.25  # between two lines of progress
 TRANSACTION_BYTES = 16 << 20
 
@@ -53,7 +52,7 @@ StoredRows: TypeAlias = Iterator[tuple[bytes, Row]]
 
 
 def back_up(data: Path, folder: Path, *, now: int, progress: ProgressTold) -> BackupReport:
-    """Of a store that no process has open."""
+    """Back up a store that no process has open."""
     if not database_in(data).exists():
         raise NotFoundError(f"There is no store in {data}.")
     held = Folder(data)
@@ -69,7 +68,7 @@ def _copy(
     now: int,
     progress: ProgressTold,
     *,
-    rest: Callable[[], None] = lambda: None,
+    beside_server: bool = False,
     require_mark: bool = False,
 ) -> BackupReport:
     if folder.resolve().is_relative_to(data.resolve()):
@@ -78,9 +77,14 @@ def _copy(
     try:
         if require_mark:
             _require_mark(data, rows.last_commit())
+        rest = Pace(rows.last_commit).rest if beside_server else _no_rest
         return write_backup(rows, folder, now=now, progress=progress, rest=rest)
     finally:
         rows.close()
+
+
+def _no_rest() -> None:
+    pass
 
 
 def _require_mark(data: Path, commit: int) -> None:
@@ -190,7 +194,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which ends us
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     os.nice(NICENESS)
-    told, worked_from = 0.0, time.monotonic()
+    told = 0.0
 
     def progress(news: BackupProgress) -> None:
         nonlocal told
@@ -198,13 +202,8 @@ def main() -> int:
             told = now
             _say(progress=news)
 
-    def rest() -> None:
-        nonlocal worked_from
-        time.sleep(min((time.monotonic() - worked_from) * REST, REST_SECONDS_MAX))
-        worked_from = time.monotonic()
-
     try:
-        _say(backup=_copy(data, folder, time.time_ns(), progress, rest=rest))
+        _say(backup=_copy(data, folder, time.time_ns(), progress, beside_server=True))
     except PenstockError as error:
         _say(error={"kind": type(error).__name__, "message": error.message})
         return 1

@@ -1,4 +1,4 @@
-"""How the database is opened: one connection that writes, any number that only read.
+"""Connections to the database: one that writes, any number that only read.
 
 Durability is asked for and then read back. A setting the engine did not take, an engine with the WAL-reset bug, or a
 file of another kind or a later format is refused before anything is written.

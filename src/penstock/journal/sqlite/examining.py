@@ -131,7 +131,7 @@ def _recovered(rows: SqliteRows) -> Recovery:
 
 def _mark(marked: int | None, commit: int) -> Finding:
     if marked is None:
-        advice = "Nothing: the next start writes it anew."
+        advice = "Nothing: the next start writes it again."
         return Finding(
             "mark", "note", "The high-water mark is missing or damaged: lost commits would go unseen.", advice
         )

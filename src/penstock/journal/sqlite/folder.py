@@ -55,7 +55,7 @@ class Folder:
             os.close(lock)
 
     def sizes(self) -> JournalSizes:
-        """Of the files, and of the room that is left for more."""
+        """Return the sizes of the files, and the free space on the disk."""
         wal, usage = self.database.with_name(f"{self.database.name}-wal"), os.statvfs(self.path)
         sizes = [file.stat().st_size if file.exists() else 0 for file in (self.database, wal)]
         return JournalSizes(sum(sizes), sizes[1], usage.f_bavail * usage.f_frsize)

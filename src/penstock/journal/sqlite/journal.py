@@ -41,7 +41,7 @@ from penstock.journal.sqlite.reserve import RESERVE_BYTES, Reserve
 from penstock.journal.sqlite.wal import WriteAheadLog
 
 SNAPSHOT_BYTES = 4 << 20  # facts worth a snapshot, at least
-SNAPSHOT_FACTOR = 4  # and at least so many times the size of the last snapshot
+SNAPSHOT_FACTOR = 4  # and at least this multiple of the size of the last snapshot
 
 
 class SqliteJournal:
@@ -242,7 +242,7 @@ class SqliteJournal:
                     execute(SQL["rollback"])
 
     def _note(self, facts: bytes, snapshot: bytes | None) -> None:
-        """What follows a commit that is durable."""
+        """Run the work that follows a durable commit."""
         self._seq += 1
         self._fact_bytes += len(facts)
         try:

@@ -21,7 +21,7 @@ _SIZE = _body.size + _sum.size
 
 
 class Reading(NamedTuple):
-    """What an existing mark says."""
+    """The content of a high-water mark."""
 
     seq: int
     clean: bool  # the journal was closed in order
@@ -68,7 +68,7 @@ def _slot(seq: int, clean: bool) -> bytes:
 
 
 def read_mark(path: Path) -> Reading | None:
-    """What a mark says, for somebody who only looks."""
+    """Return the content of a mark without opening it for writing."""
     try:
         mark = Mark(path, os.O_RDONLY)
     except FileNotFoundError:

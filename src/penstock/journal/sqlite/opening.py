@@ -48,7 +48,7 @@ def _check(
     reading = mark.read()
     if used and not (reading and reading.whole):
         log(
-            f"The high-water mark of {folder.path} was missing or damaged and is written anew; the store ends at "
+            f"The high-water mark of {folder.path} was missing or damaged and is written again; the store ends at "
             f"commit {seq}, and whether there were more cannot be told."
         )
     if reading and reading.seq > seq:

@@ -68,7 +68,7 @@ class Readers:
 
 
 def _first_rows(rows: apsw.Cursor, max_bytes: int) -> tuple[list[Row], bool]:
-    """As many as it takes to come to so many bytes, and whether more may follow."""
+    """Return the rows that together reach this number of bytes, and whether more may follow."""
     taken: list[Row] = []
     for row in rows:
         taken.append(row)

@@ -1,4 +1,4 @@
-"""The rows of a store as a backup reads them, from a process beside the writer or while nobody has the store open.
+"""The rows of a store as a backup reads them, from a process beside the writer, or while no process has the store open.
 
 A view is held for one slice, so that the writer's log can be moved along between slices; closing changes nothing.
 """

@@ -30,7 +30,7 @@ PLACES_KEPT = 64  # cutting a range asks for the same batches again and again
 
 
 class Places(NamedTuple):
-    """Where the messages of a stored batch lie, in bytes, and where the last one ends."""
+    """The byte positions of the messages of a stored batch, and of the end of the last one."""
 
     first: int
     positions: array[int]
@@ -125,7 +125,7 @@ class LogScanner:
         return rows
 
     def _places_at(self, topic: int, offset: int) -> Places:
-        """Of the batch that holds an offset, or ends right before it."""
+        """Return the places of the batch that holds an offset, or ends right before it."""
         span = (log_key(topic, 0), log_key(topic, offset))
         with self._reading, self._readers.connection() as reader:
             keys: list[Row] = reader.execute(SQL["last_id_between"], span).fetchall()

@@ -1,4 +1,4 @@
-"""The kinds of flows. Each is one file; a new one needs its line here."""
+"""The registry of flow kinds. Each kind is one file and one line here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.spark.flows.kind import FlowKind
 
-CUSTOM = "custom:Custom"  # a flow without `use`: the user's own
-# By name and not by class: the help of the command line lists them, and loads nothing for it.
+CUSTOM = "custom:Custom"  # a flow without `use`
+# Names instead of classes, so that the help of the command line can list them without loading them.
 READY_MADE = {
     "archive": "archive:Archive",
     "replay": "replay:Replay",
@@ -19,6 +19,6 @@ READY_MADE = {
 
 
 def kind_of(use: str | None) -> type[FlowKind]:
-    """The record of the keys that a flow with this `use` has, and of what it does."""
+    """Return the class of flows with this `use`."""
     kind: type[FlowKind] = pkgutil.resolve_name(f"{__name__}.{READY_MADE[use] if use else CUSTOM}")
     return kind

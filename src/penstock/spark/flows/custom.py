@@ -1,4 +1,4 @@
-"""A flow of the user's own: a source, SQL or a Python function, and a sink."""
+"""A custom flow: a source, SQL or a Python function, and a sink."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.spark.flows.kind import FlowKind, Output, TopicsText, absolute, re
 from penstock.spark.functions import load_function, send_by_value
 from penstock.spark.problems import Problems
 from penstock.spark.records import Flow, Option, Pipeline, Source, option_texts
-from penstock.spark.runs import RowCounter, counted, read_stream
+from penstock.spark.runs import RowCounter, count_rows, read_stream
 from penstock.spark.sentences import sentence_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SINKS = ("topic", "parquet", "delta", "console")
 VIEW = "source"
-NO_DELTA = "the Delta sink needs a package: pip install 'penstock[delta]'"
+NO_DELTA = "the Delta sink needs a package: pip install 'penstock-broker[delta]'"
 
 
 class TargetTable(msgspec.Struct, kw_only=True):
@@ -30,8 +30,8 @@ class TargetTable(msgspec.Struct, kw_only=True):
     parquet: str | None = None
     delta: str | None = None
     console: bool | None = None
-    partition_by: list[str] = []  # of parquet and delta
-    options: dict[str, Option] = {}  # handed to the sink
+    partition_by: list[str] = []  # columns, for parquet and delta
+    options: dict[str, Option] = {}  # options of the sink
 
 
 class Custom(FlowKind, kw_only=True):
@@ -41,7 +41,7 @@ class Custom(FlowKind, kw_only=True):
     sql_file: str | None = None
     python: str | None = None
     mode: Literal["append", "update", "complete"] = "append"
-    watermark: str | None = None  # how late publish_time may be, for aggregates
+    watermark: str | None = None  # maximum lateness of publish_time, for aggregates
 
     columns = ()
 
@@ -61,22 +61,22 @@ class Custom(FlowKind, kw_only=True):
     def read_source(self, where: str, problems: Problems) -> Source:
         return read_topics(self.source, f"{where}: from", problems, formats=True)
 
-    # ------------------------------------------------------------------ what the file says
+    # ------------------------------------------------------------------ reading the file
 
     def resolve(self, folder: Path, where: str, problems: Problems) -> None:
         target, to = self.target, f"{where}: to"
         chosen = [name for name in SINKS if getattr(target, name)]
         if len(chosen) != 1:
-            problems.add(to, f"give exactly one of {', '.join(SINKS)}, not {' and '.join(chosen) or 'none'}")
+            problems.add(to, f"set exactly one of {', '.join(SINKS)}, not {' and '.join(chosen) or 'none'}")
         if target.partition_by and not (target.parquet or target.delta):
             problems.add(to, "partition_by is for parquet and delta")
         target.parquet = absolute(target.parquet, folder) if target.parquet else None
         target.delta = absolute(target.delta, folder) if target.delta else None
         ways = [key for key in ("sql", "sql_file", "python") if getattr(self, key) is not None]
         if len(ways) > 1:
-            problems.add(where, f"give one of {' and '.join(ways)}, not all of them")
+            problems.add(where, f"set only one of {' and '.join(ways)}")
         if self.python is not None and not re.fullmatch(r".+:\w+", self.python):
-            problems.add(f"{where}: python", f'"{self.python}" is neither "module:function" nor "file.py:function"')
+            problems.add(f"{where}: python", f'"{self.python}" is not "module:function" or "file.py:function"')
         if self.sql_file is not None:
             try:
                 self.sql = (folder / self.sql_file).read_text(encoding="utf-8")
@@ -85,9 +85,9 @@ class Custom(FlowKind, kw_only=True):
                 problems.add(f"{where}: sql_file", f"cannot read {self.sql_file}: {reason}")
                 return
         if self.sql is not None and not re.search(rf"\b{VIEW}\b", self.sql, re.IGNORECASE):
-            problems.add(f"{where}: {'sql_file' if self.sql_file else 'sql'}", "it reads nothing; select FROM source")
+            problems.add(f"{where}: {'sql_file' if self.sql_file else 'sql'}", "it must select FROM source")
 
-    # ------------------------------------------------------------------ running it
+    # ------------------------------------------------------------------ running
 
     def transform(self, frame: DataFrame, pipeline: Pipeline) -> DataFrame:
         if self.watermark:
@@ -102,24 +102,24 @@ class Custom(FlowKind, kw_only=True):
             send_by_value(function.__module__)
         changed = function(frame)
         if not hasattr(changed, "writeStream"):
-            raise InvalidArgumentError(f"{self.python} gave {type(changed).__name__} and not a DataFrame")
+            raise InvalidArgumentError(f"{self.python} returned {type(changed).__name__}, not a DataFrame")
         return changed
 
     def write(self, frame: DataFrame, pipeline: Pipeline, flow: Flow) -> tuple[Any, RowCounter | None]:
-        target, frame = self.target, counted(frame)
-        given = option_texts(target.options)
+        target, frame = self.target, count_rows(frame)
+        texts = option_texts(target.options)
         if target.parquet:
             writer = parquet_writer(frame, target.parquet, target.partition_by, flow.checkpoint)
         elif target.topic:
             options = pipeline.sink_options(target.topic, target.options)
             writer = frame.writeStream.format("penstock").options(**options)
         elif target.delta:
-            writer = _delta_writer(frame, target.delta, target.partition_by).options(**given)
+            writer = _delta_writer(frame, target.delta, target.partition_by).options(**texts)
         else:
-            writer = frame.writeStream.format("console").options(**({"truncate": "false"} | given))
+            writer = frame.writeStream.format("console").options(**({"truncate": "false"} | texts))
         return writer.outputMode(self.mode), None
 
-    # ------------------------------------------------------------------ checking it
+    # ------------------------------------------------------------------ checking
 
     def check(self, pipeline: Pipeline, flow: Flow, problems: Problems) -> None:
         from pyspark_penstock.options import Use, parse
@@ -128,7 +128,7 @@ class Custom(FlowKind, kw_only=True):
         if target.topic:
             try:
                 parse(pipeline.sink_options(target.topic, target.options)).check(Use.WRITE)
-            except Exception as error:  # noqa: BLE001 - it says in one sentence which option is wrong
+            except Exception as error:  # noqa: BLE001 - the error names the wrong option in one sentence
                 problems.add(f"{where}: to", sentence_of(error))
         if self.python is not None:
             try:
@@ -142,7 +142,7 @@ class Custom(FlowKind, kw_only=True):
                 problems.add(f"{where}: to", NO_DELTA)
 
     def analyse(self, session: SparkSession, pipeline: Pipeline, flow: Flow, problems: Problems) -> None:
-        """Let Spark plan the flow, and look at the columns that come out."""
+        """Make Spark plan the flow, and check the output columns."""
         from pyspark_penstock.schema import check_sink
 
         where = f"flow {flow.name}"
@@ -153,29 +153,32 @@ class Custom(FlowKind, kw_only=True):
                 check_sink(changed.schema, self.target.topic)
             for name in self.target.partition_by:
                 if name not in changed.columns:
-                    problems.add(f"{where}: to", f"partition_by names {name}; there are {', '.join(changed.columns)}")
+                    problems.add(
+                        f"{where}: to",
+                        f"partition_by has an unknown column {name}; the columns are {', '.join(changed.columns)}",
+                    )
             self._check_operations(changed)
         except PenstockError as error:
             problems.add(where, error.message)
-        except Exception as error:  # noqa: BLE001 - what Spark or the user's function says of it
+        except Exception as error:  # noqa: BLE001 - Spark or the user's function can raise anything
             key = "sql" if self.sql is not None else "python" if self.python else "from"
             problems.add(f"{where}: {key}", sentence_of(error))
 
     def _empty_stream(self, session: SparkSession) -> DataFrame:
-        """A stream of messages that never come."""
+        """Return a stream with the columns of messages, without any message."""
         from pyspark.sql import functions as F
 
         from pyspark_penstock.options import parse
         from pyspark_penstock.schema import TYPES
 
-        known: dict[str, Any] = dict(TYPES)
+        types: dict[str, Any] = dict(TYPES)
         stream = session.readStream.format("rate").option("rowsPerSecond", 1).load()
         columns = parse({key: str(value) for key, value in self.options.items()}).columns
-        return stream.select(*(F.lit(None).cast(known[name]).alias(name) for name in columns))
+        return stream.select(*(F.lit(None).cast(types[name]).alias(name) for name in columns))
 
     def _check_operations(self, frame: Any) -> None:
-        """What Spark looks at only when a query starts: whether a stream can do this in this mode."""
-        spark = frame.sparkSession._jvm.org.apache.spark.sql  # Python cannot ask, and a check runs on its own Java
+        """Check that a stream supports the operations in this mode, which Spark checks only when a query starts."""
+        spark = frame.sparkSession._jvm.org.apache.spark.sql  # Python has no API for this; a check has a local JVM
         mode = getattr(spark.streaming.OutputMode, self.mode.capitalize())()
         plan = frame._jdf.queryExecution().analyzed()
         spark.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, mode)

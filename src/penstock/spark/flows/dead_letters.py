@@ -1,4 +1,4 @@
-"""`dead-letters`: dead letter topics -> who failed, how often, when, with samples, as Parquet."""
+"""The flow `dead-letters`: dead letter topics to a Parquet report of failures with samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.spark.runs import RowCounter, Summary
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-SAMPLES = 3  # dead letters shown per row of the table
+SAMPLES = 3  # samples in each row
 SAMPLE_BYTES = 200
 PUBSUB_PREFIX, OUR_PREFIX = "CloudPubSubDeadLetterSource", "dead_letter_source_"
 SHOWN = ("subscription", "attempts", "hour", "reason", "letters", "longest_ms", "sample")
@@ -21,7 +21,7 @@ SHOWN = ("subscription", "attempts", "hour", "reason", "letters", "longest_ms", 
 class DeadLetters(FlowKind, kw_only=True):
     topics: TopicsText
     folder: str
-    reason_attribute: str | None = None  # if the application says in one why it failed
+    reason_attribute: str | None = None  # attribute in which the application gives the reason
 
     folders = ("folder",)
 
@@ -30,21 +30,21 @@ class DeadLetters(FlowKind, kw_only=True):
         return Output(folder=self.folder)
 
     def write(self, frame: DataFrame, pipeline: Pipeline, flow: Flow) -> tuple[Any, RowCounter | None]:
-        results = BatchResults(self.folder, flow.checkpoint, self.grouped)
+        results = BatchResults(self.folder, flow.checkpoint, self.group)
         return frame.writeStream.foreachBatch(results), results
 
-    def grouped(self, frame: DataFrame) -> DataFrame:
-        """A row per source, attempts, hour and reason, with a few letters as samples."""
+    def group(self, frame: DataFrame) -> DataFrame:
+        """Return a row per source, attempts, hour and reason, with a few dead letters as samples."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
         keys = ["dead_letter_topic", "subscription", "attempts", "hour", "reason"]
         numbered = F.row_number().over(Window.partitionBy(*keys).orderBy("topic", "offset"))
-        begin = F.substring(F.col("data"), 1, SAMPLE_BYTES)  # as text; what is not text is shown as Base64
+        begin = F.substring(F.col("data"), 1, SAMPLE_BYTES)  # shown as text, or as Base64 if it is not UTF-8
         payload = F.when(F.is_valid_utf8(begin.cast("string")), begin.cast("string")).otherwise(F.base64(begin))
         sample = F.struct("message_id", payload.alias("payload"))
         return (
-            self._described(frame)
+            self._describe(frame)
             .withColumn("place", numbered)
             .groupBy(*keys)
             .agg(
@@ -56,8 +56,8 @@ class DeadLetters(FlowKind, kw_only=True):
             )
         )
 
-    def _described(self, frame: DataFrame) -> DataFrame:
-        """Dead letters with what their attributes say of where they come from."""
+    def _describe(self, frame: DataFrame) -> DataFrame:
+        """Add columns with the origin of each dead letter, from its attributes."""
         from pyspark.sql import functions as F
 
         def attribute(*names: str) -> Column:
@@ -85,11 +85,11 @@ class DeadLetters(FlowKind, kw_only=True):
         )
 
     def summary(self, session: SparkSession, name: str) -> Summary | None:
-        worst = merged(session.read.parquet(self.folder)).orderBy("letters", "last_at", ascending=False)
-        return Summary.of(f"{name}: who failed", SHOWN, worst)
+        worst = merge(session.read.parquet(self.folder)).orderBy("letters", "last_at", ascending=False)
+        return Summary.of(f"{name}: failed deliveries", SHOWN, worst)
 
 
-def merged(rows: DataFrame) -> DataFrame:
+def merge(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     return rows.groupBy("subscription", "attempts", "hour", "reason").agg(

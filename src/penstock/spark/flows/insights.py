@@ -1,6 +1,6 @@
-"""`insights`: topics -> rates, sizes and latencies per minute, as Parquet and to a topic.
+"""The flow `insights`: rates, sizes and latencies of topics per minute, as Parquet and to a topic.
 
-A minute may come in several batches: rows hold sketches, so that they can be merged.
+A minute may be split over several batches, so rows hold sketches that can be merged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Insights(FlowKind, kw_only=True):
     topics: TopicsText
     folder: str
     topic: str | None = None
-    time_attribute: str | None = None  # holds the producer's time: RFC 3339, or milliseconds since 1970
+    time_attribute: str | None = None  # attribute with the producer's time: RFC 3339, or milliseconds since 1970
 
     folders = ("folder",)
 
@@ -34,36 +34,36 @@ class Insights(FlowKind, kw_only=True):
 
     @property
     def _shared_options(self) -> dict[str, Option]:
-        """Of the options of the source those that a sink takes as well: how to reach the broker."""
+        """The options of the source that a sink takes as well, such as the broker's address."""
         from pyspark_penstock.options import ALL, BY_NAME
 
-        known = {key: BY_NAME.get(key.lower()) for key in self.options}
-        return {key: self.options[key] for key, option in known.items() if option is not None and option.uses == ALL}
+        declared = {key: BY_NAME.get(key.lower()) for key in self.options}
+        return {key: self.options[key] for key, option in declared.items() if option is not None and option.uses == ALL}
 
     @property
     def columns(self) -> Sequence[str]:
         return ("topic", "data", "publish_time", *(("attributes",) if self.time_attribute else ()))
 
     def write(self, frame: DataFrame, pipeline: Pipeline, flow: Flow) -> tuple[Any, RowCounter | None]:
-        results = BatchResults(self.folder, flow.checkpoint, self.measured)
+        results = BatchResults(self.folder, flow.checkpoint, self.measure)
         if self.topic:
             results.messages = as_messages
             results.sink_options = pipeline.sink_options(self.topic, self._shared_options)
         return frame.writeStream.foreachBatch(results), results
 
-    def measured(self, frame: DataFrame) -> DataFrame:
-        """A row per topic and minute: how many, how large, how late."""
+    def measure(self, frame: DataFrame) -> DataFrame:
+        """Return a row per topic and minute with counts, sizes and latencies."""
         from pyspark.sql import functions as F
 
-        begun = F.col("publish_time")
-        if self.time_attribute:  # the producer's own time if the message carries it
+        sent = F.col("publish_time")
+        if self.time_attribute:  # the producer's time, if the message has it
             text = F.col("attributes")[self.time_attribute]
-            begun = F.coalesce(F.timestamp_millis(text.try_cast("bigint")), F.try_to_timestamp(text), begun)
+            sent = F.coalesce(F.timestamp_millis(text.try_cast("bigint")), F.try_to_timestamp(text), sent)
         measured = frame.select(
             F.date_trunc("minute", "publish_time").alias("minute"),
             "topic",
             F.octet_length("data").cast("bigint").alias("size"),
-            F.greatest(F.lit(0), F.unix_millis(F.current_timestamp()) - F.unix_millis(begun)).alias("late"),
+            F.greatest(F.lit(0), F.unix_millis(F.current_timestamp()) - F.unix_millis(sent)).alias("late"),
         )
         summed = measured.groupBy("minute", "topic").agg(
             F.count("*").alias("messages"),
@@ -75,8 +75,8 @@ class Insights(FlowKind, kw_only=True):
         return summed.select("minute", "topic", "messages", "bytes", *_quantiles(), "latency_max_ms", *SKETCHES)
 
     def summary(self, session: SparkSession, name: str) -> Summary | None:
-        newest = merged(session.read.parquet(self.folder)).orderBy("minute", "topic", ascending=[False, True])
-        return Summary.of(f"{name}: the newest minutes", SHOWN, newest)
+        newest = merge(session.read.parquet(self.folder)).orderBy("minute", "topic", ascending=[False, True])
+        return Summary.of(f"{name}: latest minutes", SHOWN, newest)
 
 
 def _quantiles() -> list[Column]:
@@ -93,8 +93,8 @@ def _quantiles() -> list[Column]:
     ]
 
 
-def merged(rows: DataFrame) -> DataFrame:
-    """One row per topic and minute out of all that were written."""
+def merge(rows: DataFrame) -> DataFrame:
+    """Merge the rows of all batches to one row per topic and minute."""
     from pyspark.sql import functions as F
 
     summed = rows.groupBy("minute", "topic").agg(
@@ -107,7 +107,7 @@ def merged(rows: DataFrame) -> DataFrame:
 
 
 def as_messages(rows: DataFrame) -> DataFrame:
-    """JSON, one message per row, in order by topic."""
+    """Return one JSON message per row, in order by topic."""
     from pyspark.sql import functions as F
 
     plain = rows.drop(*SKETCHES).coalesce(1).sortWithinPartitions("minute", "topic")

@@ -1,10 +1,10 @@
-"""`replay`: messages of a lake published again to a topic, in their order, each once.
+"""The flow `replay`: it publishes archived messages to a topic again, in order and exactly once.
 
-A replay first writes down what it will publish: per topic and day, from which offset up to which. Then it publishes
-day after day, each topic of a day by one task, sorted by offset, under a key made of the plan and the day. Killed and
-run again, it finds its plan, publishes the day it was in under the same keys (the broker knows them) and goes on. When
-a plan is done, the next run plans what the lake has got since. A plan is never changed, so the same rows always have
-the same keys.
+A replay first writes a plan: the range of offsets for each topic and day. Then it publishes day after day. One task
+publishes a topic's messages of a day, sorted by offset, under a key made from the plan and the day. After a kill, the
+next run reads the plan, publishes the unfinished day under the same keys, which the broker knows, and continues. When a
+plan is done, the next run plans the messages that were archived since. A plan never changes, so the same rows always
+have the same keys.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from penstock.spark.runs import Failure, Progress, Run, failure_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-PARTS = 16  # tasks that a day's topics are shared among; a topic is always in the same one
+PARTS = 16  # tasks of a day; a topic is always in the same one
 LAKE_COLUMNS = ("topic", "offset", "data", "attributes", "publish_time", "ordering_key", "day")
 
 
 class Replay(FlowKind, kw_only=True):
     lake: str
     topic: str
-    only: str | list[str] = []  # topics of the lake; default: all
-    since: datetime | None = None  # of the publish time; a day is its midnight in UTC
-    until: datetime | None = None  # exclusive
+    only: str | list[str] = []  # archived topics to publish; empty: all
+    since: datetime | None = None  # earliest publish time; a date means midnight in UTC
+    until: datetime | None = None  # end of the publish times, exclusive
 
     folders = ("lake",)
 
@@ -50,18 +50,18 @@ class Replay(FlowKind, kw_only=True):
         return ReplayRun(session, pipeline, flow, self)
 
     def messages(self, session: SparkSession) -> DataFrame:
-        """The messages of the lake that are asked for."""
+        """Return the selected messages of the lake."""
         from pyspark.sql import functions as F
 
         frame = session.read.parquet(self.lake)
         missing = [name for name in LAKE_COLUMNS if name not in frame.columns]
         if missing:
-            raise FailedPreconditionError(f"{self.lake} is not a lake of archive: it has no column {missing[0]}")
+            raise FailedPreconditionError(f"{self.lake} was not written by archive: it has no column {missing[0]}")
         topics = [self.only] if isinstance(self.only, str) else self.only
         time, day = F.col("publish_time"), F.col("day")
         if topics:
             frame = frame.where(F.col("topic").isin(topics) | F.element_at(F.split("topic", "/"), -1).isin(topics))
-        if self.since is not None:  # the day is the name of a folder: others are not opened
+        if self.since is not None:  # the day is a folder, so Spark does not open other days
             frame = frame.where((time >= F.lit(self.since)) & (day >= F.lit(self.since.astimezone(UTC).date())))
         if self.until is not None:
             frame = frame.where((time < F.lit(self.until)) & (day <= F.lit(self.until.astimezone(UTC).date())))
@@ -69,42 +69,44 @@ class Replay(FlowKind, kw_only=True):
 
 
 class Range(msgspec.Struct, frozen=True):
-    """Messages of one topic and day, both offsets included."""
+    """The messages of one topic and day."""
 
     topic: str
     day: str
-    first: int
-    last: int
+    first: int  # offset
+    last: int  # offset, inclusive
     rows: int
 
 
 class ReplayPlan(msgspec.Struct):
+    """The stored plan of a replay."""
+
     id: str
     ranges: list[Range]
-    finished: dict[str, int] = {}  # the last offset of each topic that earlier plans published
+    finished: dict[str, int] = {}  # by topic, the last offset that earlier plans published
     days_done: list[str] = []
 
     @property
     def days(self) -> list[str]:
-        return sorted({each.day for each in self.ranges} - set(self.days_done))
+        return sorted({span.day for span in self.ranges} - set(self.days_done))
 
     def rows(self, day: str) -> int:
-        return sum(each.rows for each in self.ranges if each.day == day)
+        return sum(span.rows for span in self.ranges if span.day == day)
 
     def reached(self) -> dict[str, int]:
-        """The last offset of each topic, with this plan done."""
+        """Return the last offset of each topic after this plan."""
         reached = dict(self.finished)
-        for each in self.ranges:
-            reached[each.topic] = max(each.last, reached.get(each.topic, -1))
+        for span in self.ranges:
+            reached[span.topic] = max(span.last, reached.get(span.topic, -1))
         return reached
 
 
 class ReplayRun(Run):
-    """A replay in a thread of its own: a batch job per day, because a stream cannot be sorted."""
+    """A replay in its own thread, as a batch job per day, because a stream cannot be sorted."""
 
     def __init__(self, session: SparkSession, pipeline: Pipeline, flow: Flow, replay: Replay) -> None:
         if "://" in flow.checkpoint:
-            raise InvalidArgumentError("the checkpoint of a replay is a folder of the machine that runs it")
+            raise InvalidArgumentError("the checkpoint of a replay must be a folder of this machine")
         self.flow = flow
         self._replay = replay
         self._session = session
@@ -134,13 +136,13 @@ class ReplayRun(Run):
         try:
             self._session.addTag(self._tag)
             done = self._publish()
-        except Exception as error:  # noqa: BLE001 - whatever Spark or the broker says, the other flows go on
+        except Exception as error:  # noqa: BLE001 - the other flows continue, whatever Spark raises
             failure = None if self._stop.is_set() else failure_of(error)
         stopped = self._stop.is_set() and not done
         self._progress = self.progress()._replace(active=False, failure=failure, stopped=stopped)
 
     def _publish(self) -> bool:
-        """Whether all of it is published now."""
+        """Publish the plan. Return False if it was stopped before the end."""
         lake = self._replay.messages(self._session)
         plan = self._plan(lake)
         to_go = sum(map(plan.rows, plan.days))
@@ -148,7 +150,7 @@ class ReplayRun(Run):
         for day in plan.days:
             if self._stop.is_set():
                 return False
-            fresh = publish(_ordered(lake, plan, day), self._options, f"replay/{plan.id}/{day}")
+            fresh = publish(_select_day(lake, plan, day), self._options, f"replay/{plan.id}/{day}")
             plan.days_done.append(day)
             _save(self._plan_file, plan)
             before, rows = self._progress, plan.rows(day)
@@ -162,7 +164,7 @@ class ReplayRun(Run):
         return True
 
     def _plan(self, lake: DataFrame) -> ReplayPlan:
-        """The plan that is not done yet, or a new one for what the lake has beyond it."""
+        """Return the unfinished plan, or a new plan for messages that were archived since the last one."""
         old = _load(self._plan_file)
         if old is not None and old.days:
             return old
@@ -186,18 +188,18 @@ def _ranges(lake: DataFrame, finished: dict[str, int]) -> Iterator[Range]:
 
 
 def _by_topic(offsets: dict[str, int]) -> Column:
-    """The offset that belongs to a row's topic, null for a topic that is not among them."""
+    """Return the offset of a row's topic, or null for other topics."""
     from pyspark.sql import functions as F
 
-    return F.create_map(*(F.lit(each) for pair in offsets.items() for each in pair))[F.col("topic")]
+    return F.create_map(*(F.lit(part) for pair in offsets.items() for part in pair))[F.col("topic")]
 
 
-def _ordered(lake: DataFrame, plan: ReplayPlan, day: str) -> DataFrame:
-    """A day's messages as the sink takes them: a topic in one partition, in the order of its offsets."""
+def _select_day(lake: DataFrame, plan: ReplayPlan, day: str) -> DataFrame:
+    """Return a day's messages for the sink: each topic in one partition, in the order of its offsets."""
     from pyspark.sql import functions as F
 
-    ranges = [each for each in plan.ranges if each.day == day]
-    first, last = ({each.topic: getattr(each, name) for each in ranges} for name in ("first", "last"))
+    ranges = [span for span in plan.ranges if span.day == day]
+    first, last = ({span.topic: getattr(span, name) for span in ranges} for name in ("first", "last"))
     planned = F.col("offset").between(_by_topic(first), _by_topic(last))
     rows = lake.where((F.col("day") == F.lit(day).cast("date")) & planned)
     ordered = rows.repartition(PARTS, "topic").sortWithinPartitions("topic", "offset")
@@ -210,7 +212,7 @@ def _load(path: Path) -> ReplayPlan | None:
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
-        raise FailedPreconditionError(f"{path} is not the plan of a replay: {error}") from error
+        raise FailedPreconditionError(f"{path} is not a valid replay plan: {error}") from error
 
 
 def _save(path: Path, plan: ReplayPlan) -> None:

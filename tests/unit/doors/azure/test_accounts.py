@@ -1,4 +1,4 @@
-"""Accounts: how they are configured, and what is said when they are not."""
+"""Accounts: their configuration, and the errors of a wrong one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages in XML: the quick pattern and the strict reader agree, and every character there is comes back."""
+"""Messages in XML: the quick pattern and the strict reader agree, and every character is read back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.doors.azure.codec import put_answer, read_message_text, text_of
-from penstock.doors.azure.markup import MarkupError, escape, read
+from penstock.doors.azure.xml import XmlError, escape, read
 
 CONTROLS = {*range(0x20)} - {9, 10, 13}
 NOT_TEXT = {0xFFFE, 0xFFFF, *range(0xD800, 0xE000)}
@@ -32,11 +32,11 @@ def test_every_character_of_every_plane_comes_back(plane: int) -> None:
 def test_the_quick_pattern_and_the_strict_reader_agree(text: str) -> None:
     try:
         strict: str | None = read(document(text), "QueueMessage").values("MessageText")["MessageText"]
-    except MarkupError:
+    except XmlError:
         strict = None
     try:
         quick = read_message_text(document(text))
-    except MarkupError:
+    except XmlError:
         quick = None
     assert quick == strict
 
@@ -61,7 +61,7 @@ def test_the_spellings_of_a_message(body: bytes, text: str | None) -> None:
 
 @pytest.mark.parametrize("case", ["queuemessage", "QUEUEMESSAGE"])
 def test_names_are_read_in_their_case(case: str) -> None:
-    with pytest.raises(MarkupError):
+    with pytest.raises(XmlError):
         read_message_text(f"<{case}><MessageText>x</MessageText></{case}>".encode())
 
 
@@ -69,7 +69,7 @@ def test_names_are_read_in_their_case(case: str) -> None:
     ("data", "shown"),
     [(b"a&b<c>\r", "a&amp;b&lt;c&gt;&#xD;"), (b"\x00\x01", "AAE="), (b"\xff", "/w=="), ("\uffff".encode(), "77+/")],
 )
-def test_what_is_shown_of_any_bytes(data: bytes, shown: str) -> None:
+def test_text_of_any_bytes(data: bytes, shown: str) -> None:
     assert text_of(data) == shown
 
 

@@ -1,4 +1,4 @@
-"""Instants: the forms that are known, and nothing else."""
+"""Date formats: the accepted forms, and no others."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_the_forms_of_iso_8601(text: str, seconds: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "now", "1970-13-01", "1970-01-01T25:00Z", "1970-01-01T00:00", "1970-01-01T00:00+01:00", "１９70-01-01"]
 )
-def test_what_is_not_iso_8601(text: str) -> None:
+def test_texts_that_are_not_iso_8601(text: str) -> None:
     assert parse_iso(text) is None
 
 
 @pytest.mark.parametrize("text", ["", "x", "1970-01-01", "Thu, 01 Jan 1970 00:00:00", "Thu, 99 Jan 1970 00:00:00 GMT"])
-def test_what_is_not_rfc_1123(text: str) -> None:
+def test_texts_that_are_not_rfc_1123(text: str) -> None:
     assert parse_rfc1123(text) is None

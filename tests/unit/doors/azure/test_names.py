@@ -1,4 +1,4 @@
-"""Ids, receipts and names: both ways, for every number there can be."""
+"""Ids, receipts and names are converted both ways, for every number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_id_is_a_uuid_and_comes_back(number: int) -> None:
 
 
 @given(st.uuids(version=4))
-def test_the_ids_of_others_are_not_ours(other: uuid.UUID) -> None:
+def test_foreign_ids_are_not_parsed(other: uuid.UUID) -> None:
     assert parse_message_uuid(str(other)) is None
 
 
@@ -39,7 +39,7 @@ def test_any_text_is_an_id_or_not(text: str) -> None:
     assert parse_message_uuid(text) is None
 
 
-def test_neighbours_do_not_look_alike() -> None:
+def test_consecutive_ids_look_different() -> None:
     texts = [message_uuid(10**18 + place) for place in range(1000)]
     assert len(set(texts)) == len({text[:8] for text in texts}) == 1000
 
@@ -68,7 +68,7 @@ def test_a_text_is_a_receipt_exactly_if_it_is_base64(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "abc", "ab*=", "YQ=", "é" * 4, "YWJj\n"])
-def test_what_is_not_base64_is_no_receipt(text: str) -> None:
+def test_text_that_is_not_base64_is_no_receipt(text: str) -> None:
     assert parse_pop_receipt(text) is None
 
 

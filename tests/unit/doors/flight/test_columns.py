@@ -1,4 +1,4 @@
-"""Stored messages as record batches: the same content, whatever the sizes of the batches they were stored in."""
+"""Stored messages as record batches: the same content for all sizes of stored batches."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def rows_of(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
 
 @given(st.lists(drafts, min_size=1, max_size=40), st.sets(st.integers(1, 39)), st.integers(0, 2**38), st.data())
 @settings(deadline=None)
-def test_what_was_stored_is_what_comes(
+def test_stored_messages_are_read_unchanged(
     parts: list[tuple[bytes, dict[str, str], str, int]], cuts: set[int], start: int, data: st.DataObject
 ) -> None:
     log = log_of(parts, start)

@@ -1,4 +1,4 @@
-"""Every error has its code, its class, and one sentence."""
+"""Errors: every error has a code, a class and one sentence."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_every_class_of_the_tree_has_a_row_and_crosses_the_link(kind: type[Penst
     assert json.loads(error.extra_info) == {"code": CODES[kind], "message": "why"}
 
 
-def test_a_full_disk_is_what_it_is_a_kind_of() -> None:
+def test_a_full_disk_has_the_code_of_its_base() -> None:
     assert error_word(JournalFullError()) == "ResourceExhaustedError"
     assert json.loads(flight_error(JournalFullError()).extra_info)["code"] == "resource_exhausted"  # type: ignore[attr-defined]
 
 
-def test_a_lost_answer_is_what_it_is_a_kind_of() -> None:
+def test_a_lost_answer_has_the_code_of_its_base() -> None:
     assert isinstance(flight_error(LostReplyError()), flight.FlightUnavailableError)
 
 
@@ -46,7 +46,7 @@ def test_messages_that_are_gone_are_named() -> None:
     }
 
 
-def test_a_bug_says_nothing_of_itself(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_is_answered_without_details(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(flight.FlightInternalError) as caught, flight_errors(logging.getLogger("t"), "a call"):
         raise ValueError("secret")
     assert "secret" not in str(caught.value)

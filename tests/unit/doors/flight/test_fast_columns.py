@@ -1,4 +1,4 @@
-"""Columns cut out of the stored bytes are those that decoding gives, or are left to be decoded."""
+"""Columns cut out of the stored bytes are the same as decoded columns. Other layouts are decoded."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_fast_columns_are_what_decoding_gives(
     ids=["an ordering key", "very large data", "a time from long ago"],
 )
 @pytest.mark.parametrize("place", [0, 100])
-def test_what_is_laid_out_otherwise_is_left(odd: tuple[bytes, dict[str, str], str, int], place: int) -> None:
+def test_other_layouts_are_left(odd: tuple[bytes, dict[str, str], str, int], place: int) -> None:
     messages = [(b"x", {"a": "b"}, "", 2**60)] * 200
     assert fast_columns(stored_rows([stored(messages)])) is not None
     messages[place] = odd

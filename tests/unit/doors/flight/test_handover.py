@@ -1,4 +1,4 @@
-"""Clients that came before the reader process listened have all of its answers before the server ends."""
+"""The handover: clients that connected early get all answers of the reader process before the server ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link between the server and its reader process: nothing on it may leave a caller waiting for ever."""
+"""The link between the server and its reader process: no frame may leave a caller waiting without end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_answer_without_a_request_ends_the_link() -> None:
     own, server = socket.socketpair()
     ended = threading.Event()
     with own, server:
-        ReaderEnd(own, noticed=lambda frame: None, ended=ended.set)
+        ReaderEnd(own, on_notice=lambda frame: None, on_end=ended.set)
         server.sendall(head(7, "InternalError", 2) + b"no")
         assert ended.wait(SECONDS)
         join_listeners()
@@ -40,8 +40,8 @@ def test_an_answer_without_a_request_ends_the_link() -> None:
 def test_an_answer_ends_the_wait_of_its_request() -> None:
     own, server = socket.socketpair()
     with own, server:
-        link = ReaderEnd(own, noticed=lambda frame: None, ended=lambda: None)
-        answer = link.ask("read", b"", 3)
+        link = ReaderEnd(own, on_notice=lambda frame: None, on_end=lambda: None)
+        answer = link.request("read", b"", 3)
         server.sendall(head(3, "", 2) + b"ok")
         assert answer.result(SECONDS) == b"ok"
         server.close()

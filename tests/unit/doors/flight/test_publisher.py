@@ -7,13 +7,33 @@ import threading
 import pytest
 
 from penstock.broker.model import Draft
-from penstock.doors.flight.ipc import Rows
+from penstock.doors.flight.ipc import Row, Rows
 from penstock.doors.flight.partial_publishes import PartialPublishes
-from penstock.doors.flight.publisher import ByteLimit
+from penstock.doors.flight.publisher import ByteLimit, rows_digest
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
 
 SECONDS = 10  # only a failing test waits so long
+
+
+def digest(*requests: list[Row]) -> int:
+    return rows_digest([Rows(rows, [1] * len(rows)) for rows in requests])
+
+
+def test_a_digest_depends_on_the_rows_and_not_on_their_order() -> None:
+    first: Row = (b"a", {"k": "v"}, "key")
+    second: Row = (b"b", {}, "")
+    assert digest([first, second]) == digest([second, first]) == digest([second], [first]) > 0
+    others: list[list[Row]] = [
+        [first],
+        [first, first],
+        [first, second, second],
+        [(b"a", {"k": "w"}, "key"), second],
+        [(b"a", {"k": "v"}, ""), second],
+        [(b"c", {"k": "v"}, "key"), second],
+    ]
+    assert len({digest([first, second]), *map(digest, others)}) == 1 + len(others)
+    assert digest([]) == 1, "0 means that the digest is not known"
 
 
 def test_rows_are_charged_until_their_publish_is_answered() -> None:
@@ -23,7 +43,7 @@ def test_rows_are_charged_until_their_publish_is_answered() -> None:
     second: Rows[Draft] = Rows([], [])
     partial.add(1, first, 30)
     partial.add(1, second, 20)
-    with partial.completed(1, 10) as earlier:
+    with partial.complete(1, 10) as earlier:
         assert earlier == [first, second]
         assert budget.in_use_bytes == 60
     assert budget.in_use_bytes == 0
@@ -35,12 +55,12 @@ def test_a_publish_there_is_no_memory_for_is_refused_whole_and_others_pass() -> 
     for _ in range(4):
         partial.add(1, Rows([], []), 40)
     assert budget.in_use_bytes == 0
-    with partial.completed(2, 90):
+    with partial.complete(2, 90):
         assert budget.in_use_bytes == 90
-    with pytest.raises(UnavailableError, match="busy"), partial.completed(1, 10):
+    with pytest.raises(UnavailableError, match="busy"), partial.complete(1, 10):
         raise AssertionError("it is not carried out")
     assert budget.in_use_bytes == 0
-    with partial.completed(1, 10):
+    with partial.complete(1, 10):
         assert budget.in_use_bytes == 10
 
 
@@ -51,7 +71,7 @@ def test_a_publish_whose_rows_could_not_be_kept_is_refused_whole() -> None:
     partial.refuse(1)
     partial.add(1, Rows([], []), 40)
     assert budget.in_use_bytes == 0
-    with pytest.raises(UnavailableError), partial.completed(1, 10):
+    with pytest.raises(UnavailableError), partial.complete(1, 10):
         raise AssertionError("it is not carried out")
 
 
@@ -61,7 +81,7 @@ def test_rows_give_way_to_an_older_request_of_another_door() -> None:
     assert older.charge(40)
     partial.add(1, Rows([], []), 50)
     assert older.charge(40)
-    with pytest.raises(UnavailableError), partial.completed(1, 10):
+    with pytest.raises(UnavailableError), partial.complete(1, 10):
         raise AssertionError("it is not carried out")
     assert budget.in_use_bytes == 80
 

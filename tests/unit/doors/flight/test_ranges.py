@@ -1,4 +1,4 @@
-"""How limits are shared and ranges cut, over a log that is only a list of sizes."""
+"""Shares of limits and splits of ranges, over a log that is only a list of sizes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_limit_is_kept_and_never_stands_still(
     log, topic = log_of(sizes)
     first = min(first, len(sizes))
     span = ranges.backlog(log, topic, first, None)
-    end = ranges.limited(log, [span], rows, size)["t"]
+    end = ranges.limit(log, [span], rows, size)["t"]
     assert first <= end <= len(sizes)
     assert end > first or first == len(sizes)
     assert rows is None or end - first <= rows
@@ -75,7 +75,7 @@ def test_a_limit_is_kept_and_never_stands_still(
 def test_shares_add_up(data: st.DataObject) -> None:
     weights = data.draw(st.lists(st.integers(0, 1000), min_size=1, max_size=10).filter(sum))
     amount = data.draw(st.integers(1, sum(weights)))
-    shares = ranges.apportioned(amount, weights)
+    shares = ranges.apportion(amount, weights)
     assert sum(shares) == amount
     assert all(share <= weight for share, weight in zip(shares, weights, strict=True))
 
@@ -83,18 +83,18 @@ def test_shares_add_up(data: st.DataObject) -> None:
 def test_a_range_that_cannot_be_read() -> None:
     topic = TopicBounds("t", 1, "", 0, 4, 10, 4, 10)
     with pytest.raises(OutOfRangeError, match="Topic t no longer has offset 3: the earliest kept is 4"):
-        ranges.checked(topic, 3, 10)
-    assert ranges.checked(topic, 3, 10, lossy=True) == (4, 10)
-    assert ranges.checked(topic, 3, 3) == (3, 3)
+        ranges.check_range(topic, 3, 10)
+    assert ranges.check_range(topic, 3, 10, lossy=True) == (4, 10)
+    assert ranges.check_range(topic, 3, 3) == (3, 3)
     with pytest.raises(InvalidArgumentError):
-        ranges.checked(topic, 4, 11)
+        ranges.check_range(topic, 4, 11)
 
 
 # ---------------------------------------------------------------------- messages that went away under a scan
 
 
 class Gappy(Sizes):
-    """Whose batches are handed in, and whose end may be a failure."""
+    """A log reader with given batches, which may end with a failure."""
 
     def __init__(self, batches: list[tuple[int, int]], *, fails: bool) -> None:
         super().__init__([])

@@ -1,4 +1,4 @@
-"""Equal rows of a column of maps are found, and nothing else is taken for equal."""
+"""Equal rows of a column of maps are found, and no others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ rows_of_one_width = st.integers(1, 3).flatmap(
 
 
 @given(rows_of_one_width, st.integers(1, 4), st.integers(0, 5))
-def test_spread_out_again_the_rows_are_what_they_were(
-    kinds: list[list[tuple[str, str]]], times: int, skipped: int
-) -> None:
+def test_expanded_rows_are_unchanged(kinds: list[list[tuple[str, str]]], times: int, skipped: int) -> None:
     column = pa.array(kinds * times, MAP).slice(skipped)
     found = repeated_maps(column)
     if found is not None:
@@ -48,7 +46,7 @@ def test_rows_that_repeat_are_found() -> None:
     ],
     ids=["none", "empty", "all different", "of different lengths", "without values"],
 )
-def test_where_it_does_not_help_it_is_left(rows: list[list[tuple[str, str | None]]]) -> None:
+def test_columns_that_do_not_repeat_are_left(rows: list[list[tuple[str, str | None]]]) -> None:
     assert repeated_maps(pa.array(rows, MAP)) is None
 
 

@@ -1,4 +1,4 @@
-"""An HTTP/2 connection without a socket, a server without methods, and a clock that stands still."""
+"""An HTTP/2 connection without a socket, a server without methods, and a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Transport(asyncio.Transport):
 
 
 class Taker:
-    """Takes a request, and answers when it is told to."""
+    """A receiver that answers when the test tells it to."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -85,7 +85,7 @@ class Server:
 
 
 class Line:
-    """A connection and its peer. Only inside a running loop."""
+    """A connection and its peer, inside a running event loop."""
 
     def __init__(self, limits: Http2Limits | None = None, budget: Budget | None = None, *, greets: bool = True) -> None:
         self.server = Server(limits, budget)
@@ -96,7 +96,7 @@ class Line:
             self.feed(h2.PREFACE, h2.settings({}))
 
     def feed(self, *data: bytes) -> None:
-        """As a socket would: what comes together is read together."""
+        """Feed frames in one piece, as a socket would."""
         self.connection.data_received(b"".join(data))
 
     def open(self, number: int, *, end: bool = False) -> Taker:
@@ -105,7 +105,7 @@ class Line:
         return self.server.takers[number]
 
     def sent(self) -> list[tuple[int, int, int, bytes]]:
-        """The frames since the last time."""
+        """Return the frames since the last call."""
         self.connection.sender.flush()
         data, self.transport.written = b"".join(self.transport.written), []
         return list(h2.FrameReader(1 << 24).feed(data))

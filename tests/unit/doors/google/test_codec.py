@@ -1,4 +1,4 @@
-"""The hot messages, held against protobuf's own reading of them."""
+"""The most frequent messages, compared with protobuf's parser."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_received_messages_are_what_protobuf_reads(given_deliveries: list[Delive
 
 
 @given(st.lists(st.tuples(st.binary(max_size=50), attributes, texts), max_size=4))
-def test_drafts_are_what_was_sent(sent: list[tuple[bytes, dict[str, str], str]]) -> None:
+def test_drafts_have_the_content_of_the_request(sent: list[tuple[bytes, dict[str, str], str]]) -> None:
     messages = [m.PubsubMessage(data=data, attributes=named, ordering_key=key) for data, named, key in sent]
     request = m.PublishRequest.FromString(m.PublishRequest(messages=messages).SerializeToString())
     assert codec.drafts(request.messages) == [Draft(data, named, key) for data, named, key in sent]

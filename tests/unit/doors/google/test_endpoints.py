@@ -1,4 +1,4 @@
-"""Where push may go: URLs, addresses and names that change their mind."""
+"""The endpoints that push may use: URLs, addresses, and names whose addresses change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.doors.google.endpoints import DeniedError, Endpoints, parse, unwrapped
+from penstock.doors.google.endpoints import DeniedError, Endpoints, parse, unwrap
 from penstock.doors.google.errors import CallError
 
 PRIVATE = [
@@ -89,19 +89,19 @@ def always(*addresses: str) -> Endpoints:
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_a_name_that_leads_inside_is_denied(address: str) -> None:
+def test_a_name_with_a_private_address_is_denied(address: str) -> None:
     with pytest.raises(DeniedError):
         asked(always(address), "https://example.com/")
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_one_address_inside_is_enough_to_deny(address: str) -> None:
+def test_one_private_address_is_enough_to_deny(address: str) -> None:
     with pytest.raises(DeniedError):
         asked(always("8.8.8.8", address), "https://example.com/")
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_a_literal_inside_is_refused_when_it_is_set(address: str) -> None:
+def test_a_private_literal_address_is_refused_when_it_is_set(address: str) -> None:
     host = f"[{address}]" if ":" in address else address
     with pytest.raises(CallError, match="Unsupported push_endpoint"):
         always().check(f"https://{host}/")
@@ -130,15 +130,15 @@ def test_the_operator_may_allow_a_network(network: str, address: str) -> None:
 
 
 @given(st.ip_addresses())
-def test_what_this_python_calls_not_global_is_denied(address: IPv4Address | IPv6Address) -> None:
-    """The list is ours, so that it does not depend on the Python below; a newer one that knows more turns this red."""
-    bare = unwrapped(address)
+def test_addresses_that_python_calls_not_global_are_denied(address: IPv4Address | IPv6Address) -> None:
+    """The list does not depend on the Python version. A Python that knows more networks fails this test."""
+    bare = unwrap(address)
     if not bare.is_global or bare.is_multicast or bare.is_reserved or bare.is_link_local:
         with pytest.raises(DeniedError):
             asked(always(str(address)), "https://example.com/")
 
 
-def test_a_name_is_judged_each_time_it_is_used() -> None:
+def test_a_name_is_checked_each_time_it_is_used() -> None:
     answers = [["8.8.8.8"], ["127.0.0.1"]]
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -172,7 +172,7 @@ def test_a_name_is_judged_each_time_it_is_used() -> None:
         "javascript:alert(1)",
     ],
 )
-def test_what_is_no_endpoint(url: str) -> None:
+def test_invalid_endpoints_are_refused(url: str) -> None:
     with pytest.raises(CallError, match="Unsupported push_endpoint"):
         parse(url)
 
@@ -185,5 +185,5 @@ def test_the_parts_of_an_endpoint() -> None:
 
 
 def test_an_ipv4_address_inside_ipv6_is_unwrapped() -> None:
-    assert str(unwrapped(ip_address("::ffff:1.2.3.4"))) == "1.2.3.4"
-    assert str(unwrapped(ip_address("2606:4700::1"))) == "2606:4700::1"
+    assert str(unwrap(ip_address("::ffff:1.2.3.4"))) == "1.2.3.4"
+    assert str(unwrap(ip_address("2606:4700::1"))) == "2606:4700::1"

@@ -1,4 +1,4 @@
-"""Header blocks that come again are remembered, within a limit, and never beyond a change of the table."""
+"""Repeated header blocks are cached, within a limit, until the table changes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from penstock.doors.google.http2.hpack import encode
 REQUEST = [(":method", "POST"), (":scheme", "http"), (":path", "/x")]
 
 
-def test_a_block_that_changes_nothing_is_remembered() -> None:
+def test_a_block_that_does_not_change_the_table_is_cached() -> None:
     heads, block = Heads(), encode(REQUEST)
     assert heads.request(block) is heads.request(block)
 
 
-def test_what_is_remembered_is_forgotten_when_the_table_changes() -> None:
+def test_the_cache_is_cleared_when_the_table_changes() -> None:
     heads = Heads()
     heads.request(b"\x40\x01a\x01b")
     assert heads.request(b"\xbe").fields == {"a": "b"}
@@ -23,7 +23,7 @@ def test_what_is_remembered_is_forgotten_when_the_table_changes() -> None:
     assert heads.request(b"\xbe").fields == {"e": "f"}
 
 
-def test_what_is_remembered_has_a_limit() -> None:
+def test_the_cache_of_blocks_has_a_limit() -> None:
     heads = Heads()
     for number in range(5000):
         heads.request(encode([*REQUEST, ("n", str(number)), ("x", "y" * 1000)]))

@@ -1,4 +1,4 @@
-"""Frames, cut out of bytes however they arrive."""
+"""Frames are read from bytes in any chunks."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_a_frame_is_refused_before_it_is_collected() -> None:
         list(FrameReader(100).feed(frame(0, 0, 1, b"x" * 101)[:9]))
 
 
-def test_a_frame_that_comes_byte_by_byte_costs_no_more() -> None:
-    """One join per frame: a megabyte in single bytes would otherwise be copied half a million times."""
+def test_a_frame_that_arrives_byte_by_byte_takes_no_more_memory() -> None:
+    """A frame is joined once. Otherwise a megabyte in single bytes would be copied half a million times."""
     reader, data = FrameReader(1 << 20), frame(0, 0, 1, b"x" * 200_000)
     got = [each for byte in data for each in reader.feed(bytes([byte]))]
     assert [len(payload) for _, _, _, payload in got] == [200_000]

@@ -10,7 +10,7 @@ from penstock.doors.google.http2 import huffman
 from penstock.doors.google.http2.hpack import LIST_BYTES_MAX, STATIC, Decoder, HeaderError, encode
 
 
-def test_the_static_table_is_whole() -> None:
+def test_the_static_table_is_complete() -> None:
     assert len(STATIC) == 61
     assert (STATIC[0], STATIC[7], STATIC[60]) == ((":authority", ""), (":status", "200"), ("www-authenticate", ""))
 
@@ -48,12 +48,12 @@ values = st.text(st.characters(min_codepoint=0, max_codepoint=255), max_size=300
 
 
 @given(st.lists(st.tuples(names, values), max_size=20))
-def test_what_is_encoded_decodes(headers: list[tuple[str, str]]) -> None:
+def test_an_encoded_block_decodes_to_the_same_headers(headers: list[tuple[str, str]]) -> None:
     assert Decoder().decode(encode(headers)) == headers
 
 
 @given(st.binary(max_size=300))
-def test_no_block_does_anything_but_decode_or_be_refused(block: bytes) -> None:
+def test_any_block_is_decoded_or_refused(block: bytes) -> None:
     try:
         headers = Decoder().decode(block)
     except HeaderError:
@@ -62,7 +62,7 @@ def test_no_block_does_anything_but_decode_or_be_refused(block: bytes) -> None:
 
 
 @given(st.binary(max_size=100))
-def test_bytes_are_huffman_code_of_one_text_or_refused(data: bytes) -> None:
+def test_huffman_decoding_accepts_only_the_encoding_of_the_result(data: bytes) -> None:
     try:
         text = huffman.decode(data)
     except ValueError:
@@ -83,7 +83,7 @@ def test_bytes_are_huffman_code_of_one_text_or_refused(data: bytes) -> None:
         b"\x00\x81\xff\x00",  # padding that is longer than a byte
     ],
 )
-def test_a_block_that_is_none(block: bytes) -> None:
+def test_an_invalid_block_is_refused(block: bytes) -> None:
     with pytest.raises(HeaderError):
         Decoder().decode(block)
 
@@ -94,7 +94,7 @@ def test_headers_beyond_the_limit() -> None:
 
 
 def spelled(text: bytes) -> bytes:
-    """The code of a text, filled up with ones (RFC 7541, 5.2)."""
+    """Return the code of a text, padded with ones (RFC 7541, 5.2)."""
     codes = {symbol: (length, code) for (length, code), symbol in huffman._codes().items()}
     bits = "".join(f"{codes[byte][1]:0{codes[byte][0]}b}" for byte in text)
     bits += "1" * (-len(bits) % 8)
@@ -103,5 +103,5 @@ def spelled(text: bytes) -> bytes:
 
 @given(st.binary(max_size=60))
 def test_huffman_code_is_prefix_free(data: bytes) -> None:
-    """Every byte has a code, and what they spell together is read back."""
+    """Every byte has a code, and a text of all bytes decodes to itself."""
     assert huffman.decode(spelled(data)) == data

@@ -1,4 +1,4 @@
-"""One connection on a clock that stands still: deadlines, windows, memory, the end."""
+"""One connection with a clock that the test moves: deadlines, windows, memory, the end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kinds(line: Line) -> list[tuple[int, int]]:
 
 @in_a_loop
 def test_a_body_has_a_deadline_from_its_headers() -> None:
-    """Bytes that come one by one do not move it, and others on the connection go on."""
+    """Single bytes do not move the deadline, and other streams of the connection continue."""
     line = Line()
     slow, other = line.open(1), line.open(3, end=True)
     for _ in range(29):
@@ -66,7 +66,7 @@ def test_a_stream_may_shorten_its_deadline_and_never_lengthen_it() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", h2.PREFACE[:10], h2.PREFACE])
-def test_a_greeting_has_a_deadline(sent: bytes) -> None:
+def test_the_preface_has_a_deadline(sent: bytes) -> None:
     async def scenario() -> None:
         line = Line(greets=False)
         line.feed(sent[:1])
@@ -96,7 +96,7 @@ def test_a_header_block_has_a_deadline() -> None:
 
 @in_a_loop
 def test_a_frame_has_a_deadline() -> None:
-    """Half a frame, and then a byte now and then: the connection is not held for ever."""
+    """A peer that sends half a frame and then single bytes cannot hold the connection for ever."""
     line = Line()
     line.open(1).stream.set_deadline(None)
     frame = h2.frame(h2.DATA, 0, 1, b"x" * 1000)
@@ -128,8 +128,8 @@ def test_more_data_than_the_window_of_the_connection_is_an_error_of_the_connecti
 
 
 @in_a_loop
-def test_new_window_serves_waiting_streams_in_turn() -> None:
-    """One frame of each: a long answer does not keep the others waiting."""
+def test_a_grown_window_serves_waiting_streams_in_turn() -> None:
+    """Each stream sends one frame at a time, so a long answer does not delay the others."""
     line = Line()
     line.feed(h2.settings({4: 1 << 20}), h2.window_update(0, 1))
     first = line.open(1, end=True).stream
@@ -145,7 +145,7 @@ def test_new_window_serves_waiting_streams_in_turn() -> None:
 
 @in_a_loop
 def test_a_smaller_window_by_settings_holds_for_open_streams() -> None:
-    """RFC 9113, 6.9.2: it may become negative, and grows from there."""
+    """RFC 9113, 6.9.2: a window may become negative."""
     line = Line()
     stream = line.open(1, end=True).stream
     stream.send(b"x" * 10_000)
@@ -161,7 +161,7 @@ def test_a_smaller_window_by_settings_holds_for_open_streams() -> None:
 
 
 @in_a_loop
-def test_nothing_is_sent_while_the_socket_takes_no_more() -> None:
+def test_nothing_is_sent_while_the_socket_is_full() -> None:
     line = Line()
     line.feed(h2.settings({4: 1 << 20}), h2.window_update(0, 1 << 20))
     line.connection.pause_writing()
@@ -186,8 +186,8 @@ def test_a_peer_with_a_smaller_table_is_told_that_we_use_none() -> None:
 
 
 @in_a_loop
-def test_what_a_connection_holds_is_charged_and_given_back() -> None:
-    """Open streams, remembered headers, and the part of a frame that is here."""
+def test_the_memory_of_a_connection_is_charged_and_released() -> None:
+    """Open streams, cached headers and incomplete frames are charged."""
     budget = Budget(64 << 20)
     line = Line(budget=budget)
     empty = budget.in_use_bytes
@@ -213,7 +213,7 @@ def test_a_connection_that_finds_no_memory_is_closed_with_a_reason() -> None:
 
 @in_a_loop
 async def test_answers_of_others_are_given_up_before_a_quick_one_is() -> None:
-    """The oldest that waits makes way; to gRPC the code is RESOURCE_EXHAUSTED."""
+    """The oldest waiting stream is reset. gRPC maps the code to RESOURCE_EXHAUSTED."""
     now = 0.0
     budget = Budget(200_000, clock=lambda: now)
     line = Line(budget=budget)
@@ -227,8 +227,8 @@ async def test_answers_of_others_are_given_up_before_a_quick_one_is() -> None:
 
 
 @in_a_loop
-def test_after_goaway_what_comes_is_thrown_away_until_the_peer_has_read_it() -> None:
-    """Closing on unread input would have the kernel drop the GOAWAY."""
+def test_input_after_goaway_is_discarded_until_the_peer_has_read_it() -> None:
+    """If the connection were closed with unread input, the kernel would drop the GOAWAY."""
     line = Line()
     line.transport.can_write_eof = lambda: True  # type: ignore[method-assign]
     line.transport.write_eof = lambda: None  # type: ignore[method-assign]
@@ -243,7 +243,7 @@ def test_after_goaway_what_comes_is_thrown_away_until_the_peer_has_read_it() -> 
 
 @in_a_loop
 def test_late_frames_for_streams_we_ended_are_ignored_for_long() -> None:
-    """A thousand streams are answered before they were whole, and what was on its way for the first comes last."""
+    """A thousand streams are answered before their requests end, and late frames of the first arrive last."""
     line = Line(Http2Limits(flood_budget=10**6))
     for number in range(1, 2001, 2):
         line.open(number).stream.send_headers(b"\x88", end=True)

@@ -1,4 +1,4 @@
-"""What frames cost, counted in lines of code that run, not in time.
+"""The work for frames, measured in executed lines of code instead of time.
 
 The rule tested here: the work for what a peer sends is at most so much for each byte it sent, for each frame that
 leaves, and for each unit of the flood budget, however many streams are open and whatever state they are in.
@@ -29,21 +29,21 @@ LIMITS = Http2Limits(flood_budget=FLOOD_BUDGET, flood_budget_per_second=0, reset
 
 
 def blocked_by_connection(line: Line) -> None:
-    """Every stream has an answer, and there is no window of the connection."""
+    """Give every stream an answer that waits for the window of the connection."""
     line.feed(h2.settings({4: 1 << 20}))
     for number in range(1, 2 * STREAMS, 2):
         line.open(number, end=True).stream.send(b"x" * 50_000)
 
 
 def blocked_by_streams(line: Line) -> None:
-    """Every stream has an answer, and there is no window of streams."""
+    """Give every stream an answer that waits for the window of the stream."""
     line.feed(h2.settings({4: 0}), h2.window_update(0, 1 << 30))
     for number in range(1, 2 * STREAMS, 2):
         line.open(number, end=True).stream.send(b"x" * 50_000)
 
 
 def receiving(line: Line) -> None:
-    """Every stream is in the middle of its request."""
+    """Open streams in the middle of their requests."""
     for number in range(1, 2 * STREAMS, 2):
         line.open(number)
         line.feed(h2.frame(h2.DATA, 0, number, b"x" * 100))
@@ -86,7 +86,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
 
 
 def lines_of(work: Callable[[], object]) -> int:
-    """How many lines of ours run."""
+    """Return the number of executed lines of our code."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -117,7 +117,7 @@ def check(state: Callable[[Line], None], data: bytes) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_frame_costs_what_it_carries(kind: str, state: Callable[[Line], None]) -> None:
+def test_the_work_for_a_frame_depends_on_its_content_only(kind: str, state: Callable[[Line], None]) -> None:
     async def scenario() -> None:
         check(state, b"".join(KINDS[kind](index) for index in range(FRAMES)))
 
@@ -125,7 +125,7 @@ def test_each_frame_costs_what_it_carries(kind: str, state: Callable[[Line], Non
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_frames_in_any_order_cost_what_they_carry(
+def test_the_work_for_frames_in_any_order_depends_on_their_content_only(
     state: Callable[[Line], None], rounds: Callable[[int, int], int]
 ) -> None:
     async def scenario() -> None:
@@ -138,7 +138,7 @@ def test_frames_in_any_order_cost_what_they_carry(
 
 
 def test_an_answer_is_not_copied_for_every_byte_of_window() -> None:
-    """An answer of 8 MiB, one byte at a time: what is left of it stays where it is."""
+    """An answer of 8 MiB is sent one byte at a time, and the rest is not copied."""
 
     async def scenario() -> None:
         line = Line(Http2Limits(flood_budget=10**9))
@@ -196,4 +196,4 @@ def test_a_planted_walk_over_all_streams_is_found(
 ) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
-        test_each_frame_costs_what_it_carries(kind, state)
+        test_the_work_for_a_frame_depends_on_its_content_only(kind, state)

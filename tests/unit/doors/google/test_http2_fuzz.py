@@ -1,4 +1,4 @@
-"""Frames nobody would send, in any order: the connection goes on or ends with a code of the peer's, and leaves nothing.
+"""Generated frames in any order: the connection continues or ends with an error of the peer, and leaves no memory.
 
 A fault of ours would end in INTERNAL_ERROR; memory that stays charged, or a stream that stays, would pile up.
 """
@@ -48,7 +48,7 @@ def frame(source: random.Random) -> bytes:
 
 
 def act(line: Line, source: random.Random) -> None:
-    """What a server does meanwhile with the requests it has."""
+    """The actions of a server on its open requests."""
     takers = [taker for taker in line.server.takers.values() if not taker.stream.local_ended]
     if not takers:
         return
@@ -98,7 +98,7 @@ async def _play(seeds: range) -> None:
         play(seed)
 
 
-def test_no_frames_lead_to_a_fault_of_ours_or_leave_anything(rounds: Callable[[int, int], int]) -> None:
+def test_no_frames_cause_an_internal_error_or_leave_memory(rounds: Callable[[int, int], int]) -> None:
     asyncio.run(_play(range(rounds(300, 20_000))))
 
 

@@ -1,4 +1,4 @@
-"""JSON checked against descriptors: every misfit is named, and no error speaks of Python."""
+"""JSON checked against descriptors: errors name the field and have no text of Python."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_all_bytes_come_back_from_their_json(data: bytes) -> None:
         (Topic, [], "Invalid value (type.googleapis.com/google.pubsub.v1.Topic), a list"),
     ],
 )
-def test_a_misfit_is_named(kind: Any, fields: Any, text: str) -> None:
+def test_an_error_names_the_field(kind: Any, fields: Any, text: str) -> None:
     with pytest.raises(CallError) as caught:
         parse_message(fields, kind)
     assert text in caught.value.message

@@ -1,4 +1,4 @@
-"""Push follows its subscriptions, and what that costs."""
+"""Push follows changes of subscriptions, and the cost of that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from penstock import ManualClock, SubscriptionOptions
 from penstock.doors.google import push
 from penstock.doors.google.endpoints import DeniedError
-from penstock.doors.google.push import Plan, Push, trouble_of
+from penstock.doors.google.push import Plan, Push, failure_reason
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.views import SubscriptionMetadata
 from penstock.journal.memory import MemoryJournal
@@ -27,8 +27,8 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_change_costs_a_look_at_one_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Law 6: making the thousandth subscription costs what making the first one does."""
+def test_a_change_reads_only_the_changed_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 6: the thousandth subscription costs as much as the first."""
     looked_at: list[str] = []
 
     def plan_of(metadata: SubscriptionMetadata) -> Plan | None:
@@ -70,7 +70,7 @@ def test_a_change_costs_a_look_at_one_subscription(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (socket.gaierror(-2, "Name or service not known"), "the name of the endpoint is not known"),
+        (socket.gaierror(-2, "Name or service not known"), "the name of the endpoint cannot be resolved"),
         (TimeoutError(), "the endpoint gave no answer in time"),
         (
             ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 1)"),
@@ -81,7 +81,7 @@ def test_a_change_costs_a_look_at_one_subscription(monkeypatch: pytest.MonkeyPat
         (DeniedError("not allowed"), "not allowed"),
     ],
 )
-def test_why_there_was_no_answer_is_said_plainly(error: OSError | DeniedError, sentence: str) -> None:
-    said = trouble_of(error)
+def test_the_log_says_why_there_was_no_answer(error: OSError | DeniedError, sentence: str) -> None:
+    said = failure_reason(error)
     assert said.startswith(sentence)
     assert not re.search(r"Errno|Error|\[", said)

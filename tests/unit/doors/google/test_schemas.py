@@ -1,4 +1,4 @@
-"""Schema definitions and messages held against them."""
+"""Schema definitions, and messages checked against them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.doors.google.avro import AvroSchema
-from penstock.doors.google.protofile import ProtoSchema
+from penstock.doors.google.schemas.avro import AvroSchema
+from penstock.doors.google.schemas.protobuf import ProtoSchema
 
 VALUES = {"string": "x", "int32": 1, "bool": True, "double": 1.5, "bytes": "eA=="}
 WHOLE = """
@@ -85,7 +85,7 @@ def test_a_compiled_definition() -> None:
         "message A { optional string a = 99999999999; }",
     ],
 )
-def test_a_definition_that_is_none(definition: str) -> None:
+def test_an_invalid_definition_is_refused(definition: str) -> None:
     with pytest.raises(ValueError, match="Protocol buffer schema definition is not valid"):
         ProtoSchema(definition)
 
@@ -137,7 +137,7 @@ def test_an_avro_record() -> None:
 
 
 @pytest.mark.parametrize("definition", ["", "{", "1", '"string"', '{"type": "record"}', '{"type": "nothing"}', "[]"])
-def test_an_avro_definition_that_is_none(definition: str) -> None:
+def test_an_invalid_avro_definition_is_refused(definition: str) -> None:
     with pytest.raises(ValueError, match="AVRO schema definition is not valid"):
         AvroSchema(definition)
 
@@ -151,3 +151,29 @@ def test_definitions_that_take_long_to_parse_are_refused() -> None:
         ProtoSchema(definition(15_000))
     with pytest.raises(ValueError, match="the compiled schema has 307,201 bytes, at most 307,200 are allowed"):
         ProtoSchema("", b"\x00" * ((300 << 10) + 1), "M")
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ("reserved 2; int32 a = 2;", "the name or the number of field a = 2 is reserved"),
+        ("int32 a = 3; reserved 9, 2 to 5;", "the name or the number of field a = 3 is reserved"),
+        ("reserved 7 to max; int32 a = 8;", "the name or the number of field a = 8 is reserved"),
+        ("reserved 'b', \"a\"; int32 a = 1;", "the name or the number of field a = 1 is reserved"),
+        ("oneof o { int32 a = 2; } reserved 2;", "the name or the number of field a = 2 is reserved"),
+        ("int32 a = 19999;", "the name or the number of field a = 19999 is reserved"),
+        ("reserved 2, 1 to 3;", "the reserved numbers of M overlap"),
+        ("reserved 3 to 2;", ""),
+        ("reserved;", "expected a number"),
+    ],
+)
+def test_a_field_with_a_reserved_name_or_number_is_refused(members: str, problem: str) -> None:
+    """As protoc and production refuse it: a number is reserved so that no later revision uses it for something else."""
+    with pytest.raises(ValueError, match=f"Protocol buffer schema definition is not valid: .*{problem}"):
+        ProtoSchema(f'syntax = "proto3"; message M {{ {members} }}')
+
+
+def test_fields_beside_reserved_numbers_are_accepted() -> None:
+    ProtoSchema(
+        'syntax = "proto3"; message M { reserved 1, 3 to 5, 1000 to max; reserved "b"; int32 a = 2; int32 c = 6; }'
+    )

@@ -11,7 +11,7 @@ from penstock.errors import InvalidArgumentError
 from penstock.settings import load_settings
 
 
-def test_lists_come_as_text_or_as_lists() -> None:
+def test_lists_may_be_text_or_lists() -> None:
     variables = {"PENSTOCK_PUSH_ALLOW": "127.0.0.0/8, 10.1.2.3/8", "PENSTOCK_PUBSUB_TOKENS": "a,b"}
     settings = load_settings(flags={}, environment=variables, config={"pubsub_cors_origins": ["https://ui.example"]})
     assert settings.pubsub.push_allow == ("127.0.0.0/8", "10.0.0.0/8")
@@ -19,7 +19,7 @@ def test_lists_come_as_text_or_as_lists() -> None:
     assert settings.pubsub.cors_origins == ("https://ui.example",)
 
 
-def test_a_network_that_is_none_is_refused() -> None:
+def test_an_invalid_network_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"PENSTOCK_PUSH_ALLOW: expected a list of networks"):
         load_settings(flags={}, environment={"PENSTOCK_PUSH_ALLOW": "everywhere"})
 
@@ -33,7 +33,7 @@ def test_a_timeout_is_read(text: str, seconds: float | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["S", "5", "-5S", "5X", "999999999S", "٣S"])
-def test_a_timeout_that_is_none_is_passed_over(text: str) -> None:
+def test_an_invalid_timeout_is_ignored(text: str) -> None:
     assert timeout_seconds(text) is None
 
 
@@ -44,7 +44,7 @@ def test_a_pull_answers_before_its_caller_gives_up() -> None:
     assert wait_seconds(None) == 30
 
 
-def test_pages_go_on_where_they_ended_whatever_went_meanwhile() -> None:
+def test_pages_continue_after_the_last_item_even_if_items_were_deleted() -> None:
     names = [f"n{number}" for number in range(5)]
     first, token = page(names, 2, "")
     assert first == ["n0", "n1"]

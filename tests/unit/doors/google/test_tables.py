@@ -1,4 +1,4 @@
-"""Tables that must be whole: errors, routes, descriptors."""
+"""Tables that must be complete: errors, routes, descriptors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_details_are_packed_as_clients_read_them() -> None:
 
 
 def test_the_messages_are_those_of_the_official_client() -> None:
-    """`python -m tests.doors.google.descriptors` writes them anew."""
+    """`python -m tests.doors.google.descriptors` rewrites them."""
     assert BUNDLE.read_bytes() == descriptor_set()
 
 
@@ -80,5 +80,5 @@ def test_every_method_of_the_public_list_has_a_route() -> None:
     "path",
     ["/", "", "/v1", "/v1/projects/p", "/v1/topics/abc", "/v1/projects/p/topics/a/b", "/v1/projects/p/topics/abc:x"],
 )
-def test_a_path_that_leads_nowhere(path: str) -> None:
+def test_a_path_without_a_route(path: str) -> None:
     assert match("GET", path) is None

@@ -1,4 +1,4 @@
-"""Tokens of push are dated by the clock that their receivers have, whatever was done to ours."""
+"""Push tokens use the wall clock, as their receivers do, even if the clock of a project was moved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def life_of(authorization: str) -> tuple[int, int]:
     return claims["iat"], claims["exp"]
 
 
-def test_a_token_is_dated_by_the_wall_and_made_anew_when_that_is_set() -> None:
+def test_tokens_use_the_wall_clock_and_are_renewed_when_it_is_set() -> None:
     async def story() -> None:
         clock = clock_at()
         queue = AsyncMessageQueue(MemoryJournal(), clock=clock)

@@ -1,4 +1,4 @@
-"""The codec: the examples of the specification byte for byte, any chunking, and every way to be wrong."""
+"""The codec: the examples of the specification byte for byte, any chunking, and every fault."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def decode(*pieces: bytes) -> list[Event]:
 
 
 def flat(events: list[Event]) -> list[Event]:
-    """One event for each message: how many a decoder puts together depends on the chunks."""
+    """Return one event for each message. The number of messages in one event depends on the chunks."""
     result: list[Event] = []
     for event in events:
         if isinstance(event, Send):
@@ -92,7 +92,7 @@ def test_the_dispatch_of_the_specification_is_written_byte_for_byte() -> None:
     assert Phrases(b"Foo", 1, True).dispatch([ID] * 2, [b"Hello World"] * 2) == DISPATCH_LINES * 2
 
 
-def test_the_examples_stand_in_the_document_as_well() -> None:
+def test_the_examples_are_in_the_document() -> None:
     text = DOCUMENT.read_bytes()
     for example in (SEND_LINES, CONSUME_LINES, DISPATCH_LINES, ACKNOWLEDGE_LINES):
         assert b"```\n" + example + b"```" in text
@@ -171,7 +171,7 @@ def test_versions_may_be_mixed() -> None:
     assert decode(send(b"q", b"1", 1) + send(b"q", b"2", 2)) == [Send(1, b"q", [b"1"]), Send(2, b"q", [b"2"])]
 
 
-def test_what_a_client_says_together_comes_together() -> None:
+def test_requests_of_one_read_are_joined() -> None:
     assert decode(send(b"q", b"1") + send(b"q", b"") + send(b"r", b"3")) == [
         Send(2, b"q", [b"1", b""]),
         Send(2, b"r", [b"3"]),
@@ -197,7 +197,7 @@ SESSIONS = [
 
 @settings(deadline=None, max_examples=300)
 @given(session=st.sampled_from(SESSIONS), cuts=st.lists(st.integers(1, 500), max_size=40))
-def test_how_the_bytes_are_cut_means_nothing(session: bytes, cuts: list[int]) -> None:
+def test_any_chunking_gives_the_same_events(session: bytes, cuts: list[int]) -> None:
     """T-008."""
     places = sorted({cut for cut in cuts if cut < len(session)})
     pieces = [session[start:end] for start, end in zip([0, *places], [*places, len(session)], strict=True)]
@@ -210,7 +210,7 @@ def test_how_the_bytes_are_cut_means_nothing(session: bytes, cuts: list[int]) ->
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-def test_single_bytes_are_enough(session: bytes) -> None:
+def test_single_bytes_are_read(session: bytes) -> None:
     """T-008."""
     decoder = Decoder(maxima(CONTENT_MAX))
     events: list[Event] = []
@@ -254,8 +254,8 @@ CLOSES = {
 
 
 @pytest.mark.parametrize("name", CLOSES)
-def test_a_stream_that_cannot_be_followed_is_one_fault_and_the_end(name: str) -> None:
-    """T-001, T-002, T-052, T-054, T-056, T-060: whatever was heard before stays heard."""
+def test_a_broken_stream_is_one_fault_and_the_end(name: str) -> None:
+    """T-001, T-002, T-052, T-054, T-056, T-060: earlier messages are kept."""
     data, version, code = CLOSES[name]
     decoder = Decoder(maxima(CONTENT_MAX))
     events = decoder.feed(data)
@@ -275,11 +275,11 @@ def test_an_unreadable_header_is_answered_in_the_last_version_heard() -> None:
 
 GOES_ON = {
     "a type of the endpoint": (frame(2, 3, (1, b"q")), "unknown-type", 3),
-    "a type nobody knows": (frame(2, 999, (77, b"x")), "unknown-type", 999),
+    "an unknown type": (frame(2, 999, (77, b"x")), "unknown-type", 999),
     "a return in version 01": (frame(1, 6, (1, b"q"), (3, ID)), "unknown-type", 6),
     "unread in version 01": (frame(1, 8, (1, b"q"), (3, ID)), "unknown-type", 8),
     "a name of 257 bytes": (send(b"n" * 257, b"x"), "invalid-queue", 1),
-    "a package nobody knows": (frame(2, 1, (1, b"q"), (9, b"x")), "unknown-package", 1),
+    "an unknown package": (frame(2, 1, (1, b"q"), (9, b"x")), "unknown-package", 1),
     "a package of another message": (frame(2, 1, (1, b"q"), (4, b"1")), "unknown-package", 1),
     "one package": (frame(2, 1, (1, b"q")), "wrong-count", 1),
     "three packages": (frame(2, 2, (1, b"q"), (4, b"1"), (4, b"2")), "wrong-count", 2),
@@ -301,7 +301,7 @@ GOES_ON = {
 
 
 @pytest.mark.parametrize("name", GOES_ON)
-def test_a_message_that_is_wrong_in_itself_does_not_end_the_stream(name: str) -> None:
+def test_an_invalid_message_does_not_end_the_stream(name: str) -> None:
     """T-011, T-051: the next message is read as usual."""
     data, code, refused = GOES_ON[name]
     fault, following = decode(data + send(b"q", b"next"))
@@ -332,7 +332,7 @@ def test_every_refusal_of_the_codec_is_in_the_table_of_the_document() -> None:
     )
 )
 def test_random_bytes_are_faults_wherever_they_are_cut(pieces: list[bytes]) -> None:
-    """A fault that breaks the stream is the last event; byte for byte or at once, the events are the same."""
+    """A fault that ends the stream is the last event. Any chunking gives the same events."""
     text = b"".join(pieces)
     at_once, slowly = Decoder(maxima(CONTENT_MAX)), Decoder(maxima(CONTENT_MAX))
     expected = flat(at_once.feed(text))

@@ -1,4 +1,4 @@
-"""The error tables of the text door and its client, and the document they stand in."""
+"""The error tables of the text protocol, of its client, and of its document."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from penstock.text.errors import CLASSES, error_of
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 DOCUMENT = REPOSITORY / "docs" / "text-protocol.md"
-SOURCES = (*(REPOSITORY / "src/penstock/doors/text").glob("*.py"), REPOSITORY / "src/penstock/wire/textframes.py")
+SOURCES = (*(REPOSITORY / "src/penstock/doors/text").glob("*.py"), REPOSITORY / "src/penstock/wire/text_frames.py")
 ROWS = dict(re.findall(r"^\| `([a-z-]+)` \|.*\| (closes|goes on) \|$", DOCUMENT.read_text(), re.MULTILINE))
 
-SENT = {code for path in SOURCES for code in re.findall(r'(?:Fault|FrameError)\([^"\n]*"([a-z-]+)"', path.read_text())}
+PLACES = re.compile(r'(?:(?:Fault|FrameError)\([^"\n]*|protocol_code = )"([a-z-]+)"')
+SENT = {code for path in SOURCES for code in PLACES.findall(path.read_text())}
 
 
 def leaves(kind: type[errors.PenstockError]) -> list[type[errors.PenstockError]]:

@@ -1,4 +1,4 @@
-"""The bytes of one request while they arrive, charged to the memory budget until the work on them is over."""
+"""The body of one request, charged to the memory budget until the work on the request is over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.wire.budget import SMALL_BYTES, Account, Budget
 
 
 class Body:
-    """What is small is counted with its stream; beyond that it has an account of its own."""
+    """A request body. A small one is counted with its stream, a larger one has an account of its own."""
 
     __slots__ = ("_account", "_budget", "_data", "size")
 
@@ -19,7 +19,7 @@ class Body:
         self._data: bytes | bytearray = b""
 
     def add(self, data: bytes, give_up: Callable[[], None]) -> bool:
-        """False: there is no memory for it. `give_up` is called when there is none any more for what is here."""
+        """Append data. Return False if there is no memory. `give_up` is called when the memory is needed elsewhere."""
         size = self.size + len(data)
         if size > SMALL_BYTES:
             if self._account is None:
@@ -31,12 +31,12 @@ class Body:
         else:
             if type(self._data) is bytes:
                 self._data = bytearray(self._data)
-            self._data += data  # in one piece: many small frames take no more memory than their bytes
+            self._data += data  # one buffer, so that many small frames take no more memory than their bytes
         self.size = size
         return True
 
     def take(self) -> bytes | bytearray:
-        """All of it, to be worked on: it stays charged until `close`."""
+        """Return the whole body. It stays charged until `close`."""
         data, self._data = self._data, b""
         if self._account is not None:
             self._account.keep()
@@ -46,7 +46,7 @@ class Body:
         return self._data[:size]
 
     def cut(self, size: int) -> bytes:
-        """The first so many bytes, which are no longer charged."""
+        """Remove the first `size` bytes and return them. They are no longer charged."""
         data = self._data
         if size == self.size:
             self._data = b""

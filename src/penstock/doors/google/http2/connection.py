@@ -28,9 +28,9 @@ from penstock.doors.google.http2.stream import Stream
 from penstock.errors import where
 from penstock.wire.serving import address_of, endpoint_of
 
-_STREAM_BYTES = 8 << 10  # an open stream with a small request, in memory
+_STREAM_BYTES = 8 << 10  # memory of an open stream with a small request
 _CONNECTION_BYTES = 8 << 10
-_CHARGE_STEP = 16 << 10  # the charge of a connection is that exact
+_CHARGE_STEP = 16 << 10  # the charge is updated after a change of more than this
 _REFILL_BYTES = 1 << 20
 
 
@@ -49,25 +49,27 @@ class Http2Connection(asyncio.Protocol):
         self.sender = Sender(limits, self._flood)
         self._transport: asyncio.Transport | None = None
         self._history = History(limits.streams_max)
-        self._stream_room = frames.DEFAULT_WINDOW  # what a new stream may send before its window grows
-        self._window = limits.connection_window  # what we still take
-        self._owed = 0  # taken and not yet given back
+        self._stream_room = frames.DEFAULT_WINDOW  # the initial window that the peer gives to our streams
+        self._window = limits.connection_window  # bytes that the peer may still send
+        self._owed = 0  # bytes received whose window is not given back yet
         self._queued = 0
         self._blocks = Blocks(limits.header_block_max)
-        self._account = host.budget.account(lambda: None)  # kept: its streams are given up, not a connection
+        self._account = host.budget.account(lambda: None)  # kept: the budget gives up streams, not connections
         self._heard_at = host.clock()
-        self._began = (0, False)  # which incomplete frame, and whether a header block is open
-        self._deadline = self._heard_at + limits.preface_seconds  # of what the peer has begun: greeting, frame, headers
+        self._began = (0, False)  # number of the incomplete frame, and whether a header block is open
+        self._deadline = (
+            self._heard_at + limits.preface_seconds
+        )  # for the preface, frame or headers that the peer has begun
         self._pinged_at = 0.0
         self._paused_at = 0.0
         self._ending = False  # no new streams
-        self._over = False  # GOAWAY with an error is sent; what still comes in is thrown away
+        self._over = False  # GOAWAY with an error is sent. Further input is discarded
 
     @property
     def endpoint(self) -> str:
         return endpoint_of(self._transport)
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -89,7 +91,7 @@ class Http2Connection(asyncio.Protocol):
             self._watch()
             self._charge()
         except Http2ConnectionError as error:
-            # No exception in the record: whoever keeps records would keep the connection.
+            # Without the exception: a kept log record would keep the connection in memory.
             self._host.log.info("closing a connection of %s: %s", self.peer, str(error))
             self._host.connections.count(error.event)
             self._give_up(error.code)
@@ -98,7 +100,7 @@ class Http2Connection(asyncio.Protocol):
             self._give_up(frames.INTERNAL_ERROR)
 
     def eof_received(self) -> bool:
-        return False  # closes; a peer that sends no more reads no answer either
+        return False  # closes the connection: a peer that closed its side reads no answers either
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ending = self._over = True
@@ -112,19 +114,19 @@ class Http2Connection(asyncio.Protocol):
         self._paused_at = self._host.clock()
         self.sender.pause()
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()  # who does not read may not ask for more
+            self._transport.pause_reading()  # a peer that does not read may send no more requests
 
     def resume_writing(self) -> None:
         self._heard_at = self._host.clock()
-        self._deadline += self._heard_at - self._paused_at  # time in which we did not read is not the peer's
+        self._deadline += self._heard_at - self._paused_at  # the time without reading does not count
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
         self.sender.resume()
 
-    # What the server calls.
+    # Called by the server.
 
     def sweep(self, now: float) -> None:
-        """Look at the deadlines."""
+        """End overdue requests, and the connection if it is overdue."""
         limits, silent = self._limits, now - self._heard_at
         if self.sender.writable is not None:
             if now - self._paused_at > limits.answer_seconds:
@@ -137,13 +139,15 @@ class Http2Connection(asyncio.Protocol):
         elif silent > limits.silence_seconds and self._pinged_at < self._heard_at:
             self._pinged_at = now
             self.sender.write(frames.frame(frames.PING, 0, 0, b"penstock"))
-        for stream in [each for each in self.streams.values() if now >= each.deadline and not each.remote_ended]:
+        for stream in [
+            stream for stream in self.streams.values() if now >= stream.deadline and not stream.remote_ended
+        ]:
             if stream.receiver is not None:
                 self._host.connections.count("request_overdue")
                 stream.receiver.expire()
 
     def wind_down(self) -> None:
-        """The server stops: what was begun may finish, nothing new begins."""
+        """Finish open requests and accept no new ones, because the server stops."""
         if self._over:
             self.abort()
         self.sender.write(frames.goaway(self._history.last, frames.NO_ERROR))
@@ -154,7 +158,7 @@ class Http2Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # What a stream calls.
+    # Called by streams.
 
     def deadline(self, seconds: float) -> float:
         return self._host.clock() + min(seconds, self._limits.body_seconds)
@@ -162,7 +166,7 @@ class Http2Connection(asyncio.Protocol):
     def queued(self, size: int) -> None:
         self._queued += size
         if size > 0 and self._queued > self._limits.queued_bytes_max:
-            self._host.log.warning("closing a connection of %s: it does not take its answers", self.peer)
+            self._host.log.warning("closing a connection of %s: it does not read its answers", self.peer)
             self._host.connections.count("not_reading")
             self.abort()
 
@@ -204,7 +208,7 @@ class Http2Connection(asyncio.Protocol):
         if kind == frames.WINDOW_UPDATE:
             self._on_window_update(number, frames.read_number(payload))
         elif kind == frames.CONTINUATION:
-            self._on_block(self._blocks.go_on(flags, number, payload))
+            self._on_block(self._blocks.append(flags, number, payload))
         elif kind == frames.RST_STREAM:
             self._on_reset(number)
         elif kind == frames.PING:
@@ -224,9 +228,9 @@ class Http2Connection(asyncio.Protocol):
         ended = flags & END_STREAM
         self._window -= size
         if self._window < 0:
-            raise Http2ConnectionError(frames.FLOW_CONTROL_ERROR, "more data than the window")
-        # What has arrived is charged to the memory budget, or thrown away, so more may come. Were the window held back
-        # until requests are answered, many large ones at a time could fill it, none of them whole.
+            raise Http2ConnectionError(frames.FLOW_CONTROL_ERROR, "more data than the window allows")
+        # Received data is charged to the memory budget or discarded, so its window is given back at once. If the window
+        # were held back until requests are answered, many incomplete requests could fill it together.
         self._owed += size
         if self._owed >= self._limits.connection_window // 4:
             self._window += self._owed
@@ -245,7 +249,7 @@ class Http2Connection(asyncio.Protocol):
         if ended:
             stream.end_of_request()
         receiver = stream.receiver
-        assert receiver is not None, "a stream that is open has one"
+        assert receiver is not None, "an open stream without a receiver"
         if content:
             receiver.receive(content)
         if flags & PADDED:
@@ -254,7 +258,7 @@ class Http2Connection(asyncio.Protocol):
             receiver.finish()
 
     def _on_block(self, block: Block | None) -> None:
-        """A header block, if it is whole. It is decoded in any case: the table must stay in step."""
+        """Handle a complete header block. It is always decoded, because the table must stay in sync."""
         if block is None:
             return
         stream = self.streams.get(block.number)
@@ -277,7 +281,7 @@ class Http2Connection(asyncio.Protocol):
 
     def _open(self, block: Block, head: Head) -> None:
         number, ends = block.number, block.ends
-        if self._ending:  # after our GOAWAY: the peer sends it again elsewhere
+        if self._ending:  # after our GOAWAY: the peer repeats the request on another connection
             self._history.last_ignored = max(number, self._history.last_ignored)
             return
         self._history.open(number)
@@ -308,7 +312,7 @@ class Http2Connection(asyncio.Protocol):
         elif not increment:
             raise Http2StreamError(frames.PROTOCOL_ERROR, "a window that does not grow")
         elif not self.streams[number].widen(increment):
-            raise Http2StreamError(frames.FLOW_CONTROL_ERROR, "a window that cannot be")
+            raise Http2StreamError(frames.FLOW_CONTROL_ERROR, "an invalid window")
         self.sender.serve()
 
     def _on_reset(self, number: int) -> None:
@@ -332,25 +336,25 @@ class Http2Connection(asyncio.Protocol):
             self._flood.spend(len(self.streams))
             for stream in self.streams.values():
                 if not stream.widen(grown):
-                    raise Http2ConnectionError(frames.FLOW_CONTROL_ERROR, "a window that cannot be")
+                    raise Http2ConnectionError(frames.FLOW_CONTROL_ERROR, "an invalid window")
             sender.serve()
 
-    # Faults, and the end.
+    # Errors, and the end of the connection.
 
     def _reset(self, number: int, code: int) -> None:
-        """A stream error: it costs as much as a reset by the peer, which has us begin and drop work all the same."""
+        """Reset a stream after an error. It costs as much as a reset by the peer, because it wastes as much work."""
         self._flood.spend(self._limits.reset_price)
         stream = self.streams.get(number)
         if stream is not None:
             stream.reset(code)
         elif self._history.state(number) is State.IDLE:
-            raise Http2ConnectionError(code, "a fault of a stream that never was")
+            raise Http2ConnectionError(code, "an error of a stream that was never opened")
         else:
             self._history.reset(number, State.RESET_BY_US)
             self.sender.write(frames.rst_stream(number, code))
 
     def _watch(self) -> None:
-        """What the peer has begun, it has to bring to its end in time."""
+        """Set the deadline for a frame or header block that the peer has begun."""
         if not self._greeted:
             return
         reader, block_open = self._reader, self._blocks.first is not None
@@ -362,7 +366,7 @@ class Http2Connection(asyncio.Protocol):
         self._began = (reader.begun, block_open)
 
     def _charge(self) -> None:
-        """Have the memory budget know what this connection holds besides its requests and answers."""
+        """Charge the memory of this connection, besides its requests and answers, to the budget."""
         held = len(self.streams) * _STREAM_BYTES + self._heads.held_bytes + self._reader.pending_bytes
         held += self._blocks.pending_bytes + _CONNECTION_BYTES
         if abs(held - self._account.held_bytes) > _CHARGE_STEP and not self._account.hold(held):

@@ -1,4 +1,4 @@
-"""The frames of HTTP/2 (RFC 9113) as bytes: how they are cut out of what arrives, and how ours are written."""
+"""The frames of HTTP/2 (RFC 9113): reading them from bytes, and writing them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SETTING = Struct(">HL")
 _NUMBER = Struct(">L")
 
 
-# Which stream a frame may name, and the length of those that have one (sections 6.3 to 6.10).
+# Frame types by the stream that they may name, and the lengths of fixed-length frames (sections 6.3 to 6.10).
 _OF_A_STREAM = frozenset({PRIORITY, RST_STREAM, CONTINUATION})
 _OF_THE_CONNECTION = frozenset({SETTINGS, PING, GOAWAY})
 _LENGTHS = {RST_STREAM: 4, PING: 8, WINDOW_UPDATE: 4}
@@ -52,26 +52,26 @@ class Http2ConnectionError(Http2Error):
     """The connection ends with this code (RFC 9113, 5.4.1)."""
 
     def __init__(self, code: int, text: str, event: str = "protocol_error") -> None:
-        """`event`: what it is counted as."""
+        """`event`: the name of the counter."""
         super().__init__(code, text)
         self.event = event
 
 
 class Http2StreamError(Http2Error):
-    """One stream ends with this code, the others go on (5.4.2)."""
+    """One stream ends with this code (5.4.2). The other streams are not affected."""
 
 
 class FrameReader:
-    """Feed it bytes; it yields (type, flags, stream, payload) of every complete frame."""
+    """A reader of frames. It is fed bytes and yields (type, flags, stream, payload) of every complete frame."""
 
     def __init__(self, frame_bytes_max: int, *, preface: bytes = b"") -> None:
-        """With a `preface` nothing is a frame before it has come."""
+        """`preface`: bytes that must come before the first frame."""
         self._max = frame_bytes_max
-        self._preface = preface  # what is still to come of it
-        self._parts: list[bytes] = []  # of a frame that is not complete, joined once it is
+        self._preface = preface  # the part that has not arrived
+        self._parts: list[bytes] = []  # of an incomplete frame
         self._missing = 0
         self.pending_bytes = 0  # in those parts
-        self.begun = 0  # how many frames were not complete when they came
+        self.begun = 0  # number of frames that arrived in parts
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
         if self._preface:
@@ -150,14 +150,16 @@ def check_priority(stream: int, payload: bytes) -> None:
 
 
 def read_number(payload: bytes) -> int:
-    """The 31 bits of a payload that is one number."""
+    """Return the 31-bit number in a payload."""
     number: int = _NUMBER.unpack(payload)[0]
     return number & WINDOW_MAX
 
 
 def read_settings(payload: bytes) -> dict[int, int]:
     values: dict[int, int] = {}
-    for key, value in _SETTING.iter_unpack(payload):  # each is checked: of a setting that comes twice the last counts
+    for key, value in _SETTING.iter_unpack(
+        payload
+    ):  # every value is checked. The last value of a repeated setting counts
         if key == SETTING_ENABLE_PUSH and value > 1:
             raise Http2ConnectionError(PROTOCOL_ERROR, "push is neither on nor off")
         if key == SETTING_INITIAL_WINDOW and value > WINDOW_MAX:
@@ -169,7 +171,7 @@ def read_settings(payload: bytes) -> dict[int, int]:
 
 
 def without_padding(flags: int, payload: bytes) -> bytes:
-    """The content of a DATA or HEADERS frame with PADDED, and of HEADERS with a priority."""
+    """Return the content of a DATA or HEADERS frame without its padding and priority."""
     padded, priority = flags & PADDED, flags & WITH_PRIORITY
     start, end = (1 if padded else 0) + (_PRIORITY_BYTES if priority else 0), len(payload)
     if start > end:

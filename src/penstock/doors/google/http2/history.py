@@ -1,4 +1,4 @@
-"""Which streams of a connection were, and how they ended, as far as a late frame has to be judged by it."""
+"""The closed streams of a connection and how they ended, to judge late frames."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from enum import Enum
 from penstock.doors.google.http2 import frames
 from penstock.doors.google.http2.frames import Http2ConnectionError, Http2StreamError
 
-_SKIPPED_MAX = 64  # ranges of streams that were left out
+_SKIPPED_MAX = 64  # ranges of skipped stream numbers
 
 
 class State(Enum):
     IDLE = "idle"
-    SKIPPED = "left out: a higher one was opened first"
+    SKIPPED = "skipped: a higher stream was opened first"
     RESET_BY_PEER = "reset by the peer"
-    RESET_BY_US = "reset by us, so that frames may be on their way"
+    RESET_BY_US = "reset by us: late frames are possible"
     DONE = "ended by both sides"
 
 
 class History:
-    """Most streams end as DONE, so only the others are remembered, and of those the last.
+    """The ends of streams. Most streams end as DONE, so only the latest others are recorded.
 
-    A peer that keeps to the number of streams we allow has seen the reset of a stream before it opens the one that
-    takes its place: twice as many resets as streams are more than can matter.
+    A peer that respects our limit of streams has seen the reset of a stream before it opens its successor. So twice as
+    many resets as streams are enough.
     """
 
     def __init__(self, streams_max: int) -> None:
-        self.last = 0  # the highest stream that was opened
-        self.last_ignored = 0  # the highest stream that came after our GOAWAY
+        self.last = 0  # the highest opened stream
+        self.last_ignored = 0  # the highest stream that was opened after our GOAWAY
         self._resets_max = 2 * streams_max
         self._resets: OrderedDict[int, State] = OrderedDict()
         self._skipped: deque[range] = deque(maxlen=_SKIPPED_MAX)
@@ -45,25 +45,25 @@ class History:
             self._resets.popitem(last=False)
 
     def state(self, number: int) -> State:
-        """Of a stream that is not open."""
+        """Return the state of a stream that is not open."""
         if number > self.last or not number & 1:
             return State.RESET_BY_US if number & 1 and number <= self.last_ignored else State.IDLE
-        known = self._resets.get(number)
-        if known is not None:
-            return known
-        return State.SKIPPED if any(number in each for each in self._skipped) else State.DONE
+        reset = self._resets.get(number)
+        if reset is not None:
+            return reset
+        return State.SKIPPED if any(number in numbers for numbers in self._skipped) else State.DONE
 
     def check_known(self, number: int) -> None:
-        """Refuse a frame for a stream that is idle."""
+        """Refuse a frame for an idle stream."""
         if self.state(number) is State.IDLE:
-            raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a frame for a stream that never was")
+            raise Http2ConnectionError(frames.PROTOCOL_ERROR, "a frame for a stream that was never opened")
 
     def check_late(self, number: int, code_if_skipped: int) -> None:
-        """DATA or HEADERS for a stream that is not open (RFC 9113, 5.1): pass only what may have been on its way."""
+        """Refuse DATA or HEADERS for a closed stream, unless it may have been sent before our reset (RFC 9113, 5.1)."""
         self.check_known(number)
         state = self.state(number)
         if state is State.RESET_BY_PEER:
             raise Http2StreamError(frames.STREAM_CLOSED, "a frame after the reset")
         if state is not State.RESET_BY_US:
             code = frames.STREAM_CLOSED if state is State.DONE else code_if_skipped
-            raise Http2ConnectionError(code, "a frame for a stream that is closed")
+            raise Http2ConnectionError(code, "a frame for a closed stream")

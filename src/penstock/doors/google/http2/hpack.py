@@ -10,10 +10,10 @@ from penstock.doors.google.http2 import huffman
 
 Header: TypeAlias = tuple[str, str]
 
-TABLE_BYTES = 4096  # the default both sides start with; we never announce another
+TABLE_BYTES = 4096  # the default of both sides. We never announce another size
 LIST_BYTES_MAX = 64 << 10
-_OVERHEAD = 32  # what RFC 7541 counts for an entry besides its text
-_MEMORY_OVERHEAD = 150  # what Python takes for it on top
+_OVERHEAD = 32  # bytes that RFC 7541 adds for each entry
+_MEMORY_OVERHEAD = 150  # bytes that Python needs in addition
 
 _STATIC_TEXT = """\
 :authority|:method GET|:method POST|:path /|:path /index.html|:scheme http|:scheme https|:status 200|:status 204
@@ -39,11 +39,11 @@ class Decoder:
         self._dynamic: deque[Header] = deque()
         self._size = 0
         self._size_max = TABLE_BYTES
-        self.changes = 0  # of the table, so far
+        self.changes = 0  # number of changes of the table
 
     @property
     def table_bytes(self) -> int:
-        """What the table takes in memory, about."""
+        """Return the approximate memory of the table."""
         return self._size + len(self._dynamic) * _MEMORY_OVERHEAD
 
     def decode(self, block: bytes) -> list[Header]:
@@ -62,7 +62,7 @@ class Decoder:
         return headers
 
     def _field(self, block: bytes, at: int, begun: bool) -> tuple[Header | None, int]:
-        """One field: the header (None for a change of size), and where the next begins."""
+        """Decode one field. Return the header (None for a change of size) and the index of the next field."""
         first = block[at]
         if first & 0x80:
             index, at = _integer(block, at, 7)
@@ -70,7 +70,7 @@ class Decoder:
         if first & 0xE0 == 0x20:
             size, at = _integer(block, at, 5)
             if size > TABLE_BYTES or begun:
-                raise ValueError("a table size out of place")
+                raise ValueError("a change of the table size in the wrong place")
             self._size_max = size
             self.changes += 1
             self._evict()
@@ -116,7 +116,7 @@ def _integer(block: bytes, at: int, bits: int) -> tuple[int, int]:
         if not byte & 0x80:
             return value, at
         if shift > 28:
-            raise ValueError("an integer beyond reason")
+            raise ValueError("an integer is too large")
 
 
 def _string(block: bytes, at: int) -> tuple[str, int]:
@@ -124,19 +124,19 @@ def _string(block: bytes, at: int) -> tuple[str, int]:
     length, at = _integer(block, at, 7)
     until = at + length
     if until > len(block):
-        raise ValueError("a string beyond its block")
+        raise ValueError("a string exceeds its block")
     text = block[at:until]
     return (huffman.decode(text) if coded else text).decode("latin-1"), until
 
 
 # ---------------------------------------------------------------------- encoding
 
-_STATIC_NAMES = {name: place for place, (name, _) in reversed(list(enumerate(STATIC, 1)))}
-_STATIC_PAIRS = {header: place for place, header in enumerate(STATIC, 1)}
+_STATIC_NAMES = {name: index for index, (name, _) in reversed(list(enumerate(STATIC, 1)))}
+_STATIC_PAIRS = {header: index for index, header in enumerate(STATIC, 1)}
 
 
 def encode(headers: Iterable[Header]) -> bytes:
-    """A block that changes no table. Names must be lower case; what is not Latin-1 raises ValueError."""
+    """Encode a block that changes no table. Names must be in lower case. Raise ValueError for text beyond Latin-1."""
     return b"".join(_encode_field(name, value) for name, value in headers)
 
 

@@ -1,6 +1,6 @@
 """The Huffman code of HPACK (RFC 7541, appendix B).
 
-The code is canonical, so its lengths are all that is written down; decoding walks a table four bits at a time.
+The code is canonical, so a table of lengths defines it. Decoding walks a table four bits at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LENGTHS: dict[int, str] = {
 
 
 def _codes() -> dict[tuple[int, int], int]:
-    """(length, code) -> symbol; codes rise with length, then with the symbol."""
+    """Return the symbol of every (length, code). Codes rise with the length, then with the symbol."""
     codes, code, before = {}, 0, 0
     for length, text in sorted(_LENGTHS.items()):
         code <<= length - before
@@ -53,24 +53,24 @@ class _Node:
 
     def __init__(self, depth: int, ones: bool) -> None:
         self.depth = depth
-        self.ones = ones  # only ones lead here: what padding looks like
+        self.ones = ones  # True if the path here has only ones, as padding has
         self.symbol = -1
         self.number = 0
         self.branches: list[_Node | None] = [None, None]
 
 
 def _tree() -> list[_Node]:
-    """The inner nodes of the code tree, the root first."""
+    """Build the code tree. Return its inner nodes, the root first."""
     root = _Node(0, True)
     nodes = [root]
     for (length, code), symbol in _codes().items():
         node = root
-        for place in range(length - 1, -1, -1):
-            bit = code >> place & 1
+        for shift in range(length - 1, -1, -1):
+            bit = code >> shift & 1
             branch = node.branches[bit]
             if branch is None:
                 branch = node.branches[bit] = _Node(node.depth + 1, node.ones and bit == 1)
-                if place:
+                if shift:
                     branch.number = len(nodes)
                     nodes.append(branch)
             node = branch
@@ -80,8 +80,8 @@ def _tree() -> list[_Node]:
 
 def _walk(root: _Node, node: _Node, nibble: int) -> tuple[int, bytes]:
     completed = b""
-    for place in (3, 2, 1, 0):
-        branch = node.branches[nibble >> place & 1]
+    for shift in (3, 2, 1, 0):
+        branch = node.branches[nibble >> shift & 1]
         if branch is None or branch.symbol == END_OF_STRING:
             return -1, b""
         node = branch
@@ -92,13 +92,13 @@ def _walk(root: _Node, node: _Node, nibble: int) -> tuple[int, bytes]:
 
 
 _NODES = _tree()
-# For (node * 16 + nibble): the node it leads to (-1: no code), and the bytes completed on the way.
+# By node * 16 + nibble: the next node (-1: no code), and the bytes that the nibble completes.
 _STEPS = [_walk(_NODES[0], node, nibble) for node in _NODES for nibble in range(16)]
 _MAY_END = [node.ones and node.depth <= _PADDING_BITS_MAX for node in _NODES]
 
 
 def decode(data: bytes) -> bytes:
-    """The text behind a Huffman-coded string; ValueError if there is none."""
+    """Decode a Huffman-coded string. Raise ValueError if it is invalid."""
     state, parts, steps = 0, [], _STEPS
     for byte in data:
         state, completed = steps[state * 16 + (byte >> 4)]

@@ -1,7 +1,7 @@
-"""One stream of a connection: a request that comes in and an answer that goes out, within the peer's windows.
+"""One stream of a connection: a request and its answer, within the peer's windows.
 
-What does not fit into the windows waits here, charged to the memory budget; a writer of more than one answer awaits
-`drained` first. When the stream is over it drops its receiver, so that nothing of a request outlives the work on it.
+Data beyond the windows waits here and is charged to the memory budget. The sender of several messages awaits `drained`
+between them. A stream that is over drops its receiver, so that no request outlives the work on it.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from penstock.wire.budget import Account, Budget
 
 
 class Receiver(Protocol):
-    """Takes what arrives on a stream."""
+    """The receiver of the data of a stream."""
 
     def receive(self, data: bytes) -> None: ...
 
     def finish(self) -> None:
-        """The peer has sent everything."""
+        """Handle the end of the request."""
 
     def expire(self) -> None:
-        """The time for the request is over, and it is not whole."""
+        """Handle a request that is overdue and incomplete."""
 
     def abandon(self) -> None:
-        """The stream is over before its answer was: the peer cancelled, or is gone."""
+        """Handle a stream that ended before its answer: the peer cancelled or disconnected."""
 
 
 class Wire(Protocol):
-    """What a stream needs of its connection."""
+    """The interface between a stream and its connection."""
 
     sender: Sender
     budget: Budget
 
     @property
     def endpoint(self) -> str:
-        """Address and port of the peer."""
+        """The address and the port of the peer."""
 
     def deadline(self, seconds: float) -> float:
-        """When a request is overdue that has so many seconds left, or as many as any has."""
+        """Return when a request with this many seconds left is overdue, within the limit of all requests."""
 
     def queued(self, size: int) -> None:
-        """So many bytes more (or fewer) wait for the peer's windows."""
+        """Count bytes that wait for the peer's windows. A negative size: they no longer wait."""
 
     def abort(self) -> None:
         """Close the connection at once."""
 
     def release(self, stream: Stream, reset: bool) -> None:
-        """The stream is over; `reset`: we ended it before the peer did."""
+        """Forget a stream that is over. `reset`: we ended it before the peer did."""
 
 
 class Stream:
@@ -83,10 +83,10 @@ class Stream:
     def __init__(self, wire: Wire, number: int, head: Head, room: int, window: int) -> None:
         self.number = number
         self.head = head
-        self.room = room  # what the peer takes of this stream
-        self.window = window  # what we still take
+        self.room = room  # the peer's window for this stream
+        self.window = window  # our window for this stream
         self.held = 0  # bytes received and not yet credited
-        self.missing = head.content_length  # of the body; below zero: not announced
+        self.missing = head.content_length  # bytes of the body still to come. Negative: not announced
         self.deadline = math.inf  # for the rest of the request
         self.receiver: Receiver | None = None
         self.remote_ended = False
@@ -94,14 +94,14 @@ class Stream:
         self._full = window
         self._wire = wire
         self._sender = wire.sender
-        self._account: Account | None = None  # of what waits here
+        self._account: Account | None = None  # for the data that waits here
         self._queue: deque[bytes] = deque()
         self._queued = 0
-        self._sent = 0  # of the first of the queue
-        self._trailers: bytes | None = None  # sent once the queue is empty; empty ones end it with a bare frame
+        self._sent = 0  # bytes of the first item of the queue
+        self._trailers: bytes | None = None  # sent when the queue is empty. b"": end with an empty DATA frame
         self._drained: asyncio.Future[None] | None = None
 
-    # What the one who answers calls.
+    # Called to answer.
 
     def send_headers(self, block: bytes, *, end: bool = False) -> None:
         if not self.local_ended:
@@ -113,7 +113,7 @@ class Stream:
                 self._finish()
 
     def send(self, data: bytes) -> bool:
-        """False: it does not fit into the window, and there is no memory for it to wait in."""
+        """Send data. Return False if it exceeds the window and there is no memory to queue it."""
         if self.local_ended:
             return True
         size = len(data)
@@ -129,11 +129,11 @@ class Stream:
         self._end_if_sent()
 
     def end(self) -> None:
-        """Finish without trailers, after what waits has gone out."""
+        """Finish without trailers, after the queued data."""
         self.send_trailers(b"")
 
     def answer(self, head: bytes, data: bytes, trailers: bytes) -> bool:
-        """Everything at once, the common case in one write. False: nothing was sent, there is no memory for it."""
+        """Send a whole answer, in one write if it fits. Return False, with nothing sent, if there is no memory."""
         if self.local_ended:
             return True
         number, frame, sender, size = self.number, frames.frame, self._sender, len(data)
@@ -157,17 +157,17 @@ class Stream:
         return True
 
     def reset(self, code: int) -> None:
-        """End it with an error, whatever still waited."""
+        """End the stream with an error. Queued data is dropped."""
         if not self.local_ended:
             self._sender.write(frames.rst_stream(self.number, code))
             self.drop(reset=True)
 
     def cut_off(self) -> None:
-        """Break the connection, as a network does: nothing is said about any stream of it."""
+        """Abort the connection, as a broken network does, without notice to any of its streams."""
         self._wire.abort()
 
     async def drained(self) -> None:
-        """Until nothing of ours waits on this stream and the socket takes more."""
+        """Wait until no data is queued on this stream and the socket accepts more."""
         while self._queue and not self.local_ended:
             self._drained = asyncio.get_running_loop().create_future()
             await self._drained
@@ -176,7 +176,7 @@ class Stream:
             await asyncio.wait([writable])
 
     def credit(self, size: int) -> None:
-        """The receiver is done with bytes it was given."""
+        """Count bytes that the receiver has processed."""
         self.held = max(0, self.held - size)
 
     @property
@@ -184,23 +184,23 @@ class Stream:
         return self._wire.endpoint
 
     def set_deadline(self, seconds: float | None) -> None:
-        """How long the rest of the request may take, within what any may; None: it may wait for ever."""
+        """Set the time for the rest of the request, within the limit of all requests. None: no deadline."""
         self.deadline = math.inf if seconds is None else self._wire.deadline(seconds)
 
     def refill(self, least: int) -> None:
-        """Give the peer its window back, for a stream that goes on for long."""
+        """Give window back to the peer, on a long-lived stream."""
         increment = self._full - self.window - self.held
         if increment >= least and not self.remote_ended:
             self.window += increment
             self._sender.write(frames.window_update(self.number, increment))
 
-    # What the connection calls.
+    # Called by the connection.
 
     def take(self, size: int, content: int) -> None:
-        """A DATA frame of `size` bytes came, padding and all, with so much content."""
+        """Count a DATA frame of `size` bytes, including padding, with `content` bytes of content."""
         self.window -= size
         if self.window < 0:
-            raise Http2StreamError(frames.FLOW_CONTROL_ERROR, "more data than the window of a stream")
+            raise Http2StreamError(frames.FLOW_CONTROL_ERROR, "more data than the window of a stream allows")
         self.held += content
         if self.head.content_length >= 0:
             self.missing -= content
@@ -213,14 +213,14 @@ class Stream:
             raise Http2StreamError(frames.PROTOCOL_ERROR, "less data than content-length")
 
     def widen(self, increment: int) -> bool:
-        """The peer takes more, or less, than before; False if the window becomes larger than windows may be."""
+        """Change the peer's window. Return False if it exceeds the maximum."""
         self.room += increment
         if self._queue:
             self._sender.wait(self)
         return self.room <= frames.WINDOW_MAX
 
     def send_part(self) -> bool:
-        """Send one frame of what waits; True if there is more, and window of the stream for it."""
+        """Send one frame of queued data. Return True if there is more, and room in the window of the stream."""
         first, sender = self._queue[0], self._sender
         size = min(len(first) - self._sent, self.room, sender.room, sender.frame_bytes)
         if size <= 0:
@@ -242,7 +242,7 @@ class Stream:
         return False
 
     def drop(self, *, reset: bool = False) -> None:
-        """The stream is over, whatever still waited."""
+        """End the stream. Queued data is dropped."""
         receiver = self.receiver
         self._over(reset=reset)
         if receiver is not None:
@@ -259,7 +259,7 @@ class Stream:
         self._queue.append(data)
         self._queued += len(data)
         self._wire.queued(len(data))
-        if not self.local_ended:  # the connection may have ended over it
+        if not self.local_ended:  # the connection may have been aborted
             self._sender.wait(self)
             self._sender.serve()
         return True
@@ -270,7 +270,7 @@ class Stream:
         return self._account.charge(size)
 
     def _give_up(self) -> None:
-        """Others need the memory; to gRPC this code is RESOURCE_EXHAUSTED."""
+        """Reset the stream, because its memory is needed. gRPC maps this code to RESOURCE_EXHAUSTED."""
         self.reset(frames.ENHANCE_YOUR_CALM)
 
     def _end_if_sent(self) -> None:
@@ -284,14 +284,14 @@ class Stream:
 
     def _finish(self) -> None:
         reset = not self.remote_ended
-        if reset:  # answered before the request was whole: the rest need not be sent
+        if reset:  # answered before the end of the request: the peer need not send the rest
             self._sender.write(frames.rst_stream(self.number, frames.NO_ERROR))
         self._over(reset=reset)
 
     def _over(self, *, reset: bool) -> None:
         self.local_ended = self.remote_ended = True
         self.receiver = None
-        if self._account is not None:  # something waited here
+        if self._account is not None:  # data was queued
             self._account.close()
             self._account = None
             self._wire.queued(-self._queued)

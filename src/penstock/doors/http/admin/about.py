@@ -1,18 +1,20 @@
-"""The server itself: what runs, its doors, its store, and its settings without their secrets."""
+"""The server itself over the admin API: its version, protocols, store and settings, without secrets."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from penstock.broker.limits import Limits
 from penstock.doors.http.admin.calls import Call, NoQuery, Route
-from penstock.doors.http.admin.records import Count, Counts, instant, made_at
-from penstock.doors.http.process import process
+from penstock.doors.http.admin.instants import instant, made_at
+from penstock.doors.http.admin.records import Count, Counts
+from penstock.services.process import process
 
 CLOSED = "closed"
+SettingValue: TypeAlias = bool | int | float | str | list[str] | None
 
 
 class DoorRecord(msgspec.Struct):
@@ -25,7 +27,7 @@ class DoorRecord(msgspec.Struct):
 
 
 class Durability(msgspec.Struct):
-    """`fsync`: what was accepted survives a power cut. `memory`: it ends with the process."""
+    """Whether accepted messages survive a power cut (`fsync`) or only last as long as the process (`memory`)."""
 
     kind: str = msgspec.field(name="class")
     sentence: str
@@ -35,7 +37,7 @@ class JournalRecord(msgspec.Struct):
     bytes: Count
     wal_bytes: Count
     free_bytes: Count | None
-    full: Annotated[bool, msgspec.Meta(description="Publishes are refused until there is room.")]
+    full: Annotated[bool, msgspec.Meta(description="The disk is full: publishes are refused until there is room.")]
 
 
 class RecoveryRecord(msgspec.Struct):
@@ -54,7 +56,7 @@ class ServerRecord(msgspec.Struct):
     durability: Durability
     data: str | None
     default_project: str
-    limits: dict[str, Any]
+    limits: Limits
     recovered: RecoveryRecord
     memory_bytes: Count
     journal: JournalRecord
@@ -62,8 +64,8 @@ class ServerRecord(msgspec.Struct):
 
 class SettingRecord(msgspec.Struct):
     name: str
-    value: Any
-    default: Any
+    value: SettingValue
+    default: SettingValue
     changed: bool
     help: str
 
@@ -72,8 +74,8 @@ class SettingsRecord(msgspec.Struct):
     settings: list[SettingRecord]
 
 
-_DURABLE = "What was accepted is on disk, and survives a power cut."
-_IN_MEMORY = "Everything is in memory, and ends with the process."
+_DURABLE = "Accepted messages are on disk and survive a power cut."
+_IN_MEMORY = "Messages are in memory only and are lost when the process ends."
 
 
 async def show_server(call: Call[NoQuery, None]) -> ServerRecord:
@@ -89,7 +91,7 @@ async def show_server(call: Call[NoQuery, None]) -> ServerRecord:
         durability=Durability("fsync", _DURABLE) if store.durable else Durability("memory", _IN_MEMORY),
         data=about.data if call.may_change else None,
         default_project=context.default_project,
-        limits=asdict(call.queue.limits),
+        limits=call.queue.limits,
         recovered=RecoveryRecord(*context.condition.recovered),
         memory_bytes=process().memory_bytes,
         journal=JournalRecord(store.bytes, store.wal_bytes, store.free_bytes, store.full),
@@ -106,7 +108,7 @@ def _doors(call: Call[Any, Any]) -> list[DoorRecord]:
 
 
 async def show_settings(call: Call[NoQuery, None]) -> SettingsRecord:
-    """Where things are on the server's machine is shown to those who may change it."""
+    """Return all settings. Paths on the server's machine are only shown to callers that may change it."""
     shown = []
     for each in call.context.about.settings:
         hidden = each.is_path and not call.may_change
@@ -115,6 +117,6 @@ async def show_settings(call: Call[NoQuery, None]) -> SettingsRecord:
 
 
 ROUTES = (
-    Route("GET", "/server", show_server, "What runs here, its doors and its store.", ServerRecord),
-    Route("GET", "/settings", show_settings, "Every setting as it is in force; secrets are hidden.", SettingsRecord),
+    Route("GET", "/server", show_server, "Get the version, protocols, limits and store of the server.", ServerRecord),
+    Route("GET", "/settings", show_settings, "List the settings in force. Secrets are hidden.", SettingsRecord),
 )

@@ -1,4 +1,4 @@
-"""Who may use the admin API: by a token, or without any from this machine only; and never a foreign web page."""
+"""Access to the admin API: by bearer token, or from this machine if there are no tokens, and never by foreign pages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _CHALLENGE = ("WWW-Authenticate", "Bearer")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _HOW = "Send the header Authorization: Bearer TOKEN, or give the command --token."
-NO_TOKENS = "Without a token only programs on the server's own machine may use this; see the setting http_tokens."
-FOREIGN_PAGE = "This is not for web pages of another origin."
+NO_TOKENS = "Without tokens only programs on the server's machine may use the admin API; see the setting http_tokens."
+FOREIGN_PAGE = "Web pages of another origin may not use the admin API."
 
 
 class Access:
@@ -23,28 +23,28 @@ class Access:
 
     @property
     def guarded(self) -> bool:
-        """Whether callers need a token."""
+        """Return whether clients need a token."""
         return bool(self._all) or bool(self._read)
 
     def refusal(self, request: Request) -> Response | None:
-        """The answer to who may not do this, if it is so."""
+        """Return the answer to a request that is not allowed, or None."""
         if "origin" in request.index and not _same_origin(request):
             return error_response(403, FOREIGN_PAGE)
         if not self.guarded:
             return None if from_here(request) else error_response(403, NO_TOKENS)
         if self.may_change(request):
             return None
-        if not self._read.admit(_shown(request)):
-            known = "This token is not known." if request.header("authorization") else "A token is needed."
+        if not self._read.admit(_credentials(request)):
+            known = "Unknown token." if request.header("authorization") else "A token is required."
             return error_response(401, f"{known} {_HOW}", _CHALLENGE)
         return None if request.method in READS else error_response(403, "This token may only read.")
 
     def may_change(self, request: Request) -> bool:
-        """Whether this caller may do everything."""
-        return self._all.admit(_shown(request)) if self.guarded else from_here(request)
+        """Return whether a client has full access."""
+        return self._all.admit(_credentials(request)) if self.guarded else from_here(request)
 
 
-def _shown(request: Request) -> bytes:
+def _credentials(request: Request) -> bytes:
     return request.header("authorization").encode("latin-1", "replace")
 
 

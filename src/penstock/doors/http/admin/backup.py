@@ -1,4 +1,4 @@
-"""Backups over the admin API: the server writes one where the caller says, within what the operator allows."""
+"""Backups over the admin API: the server writes one into a folder that the operator allows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from penstock.engine.port import BackupProgress, BackupReport
 from penstock.errors import InvalidArgumentError, PenstockError, PermissionDeniedError
 from penstock.wire.http1 import Response
 
-NOT_BELOW = "This server writes backups below the folder of its setting backup_folder only; name one below it."
-NOT_FROM_AFAR = (
-    "From another machine a folder can be named below the one of the setting backup_folder, which is not set."
-)
+NOT_BELOW = "This server writes backups only below the folder of its setting backup_folder; name a folder below it."
+NOT_FROM_AFAR = "Backups from another machine need the setting backup_folder, which is not set."
 
 
 class BackupBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`folder` is below the setting backup_folder, or without that setting a folder of the caller's machine, which is
-    the server's: a whole path, or one from `working_folder` on."""
+    """`folder`: a folder below the setting backup_folder. Without that setting, the client must be on the server's
+    machine, and `folder` is an absolute path, or relative to `working_folder`."""
 
     folder: str
     working_folder: str = ""
@@ -53,7 +51,7 @@ class Failure(msgspec.Struct):
 
 
 class BackupLine(msgspec.Struct, omit_defaults=True):
-    """One of these: lines of progress, at the end the backup or why there is none."""
+    """A line of the answer: progress, and at the end the backup or an error."""
 
     progress: Progress | None = None
     backup: Backup | None = None
@@ -64,7 +62,7 @@ async def make_backup(call: Call[NoQuery, BackupBody]) -> Response:
     folder = allowed_folder(call.body, call.context.backup_folder, local=from_here(call.request))
     news = call.queue.backup(str(folder))
     try:
-        first = await anext(news)  # so that most refusals are answers of their own
+        first = await anext(news)  # so that most errors have their own status
     except BaseException:
         await news.aclose()
         raise
@@ -72,7 +70,7 @@ async def make_backup(call: Call[NoQuery, BackupBody]) -> Response:
 
 
 def allowed_folder(given: BackupBody, below: str | None, *, local: bool) -> Path:
-    """Where a caller may have a backup written; links count by where they lead."""
+    """Return the folder for a backup, if the caller may write one there. Symbolic links are resolved."""
     if not given.folder.strip() or not (given.folder + given.working_folder).isprintable():
         raise InvalidArgumentError("folder must be the path of a folder")
     if below is None:
@@ -80,12 +78,12 @@ def allowed_folder(given: BackupBody, below: str | None, *, local: bool) -> Path
             raise PermissionDeniedError(NOT_FROM_AFAR)
         folder = Path(given.working_folder) / given.folder
         if not folder.is_absolute():
-            raise InvalidArgumentError("folder must be a whole path, from the root on")
+            raise InvalidArgumentError("folder must be an absolute path")
         return folder
     try:
         root = Path(below).resolve()
         folder = (root / given.folder).resolve()
-    except (OSError, RuntimeError):  # links that lead in a circle, a name that is too long
+    except (OSError, RuntimeError):  # circular links, or a name that is too long
         raise InvalidArgumentError("folder must be the path of a folder") from None
     if not folder.is_relative_to(root):
         raise PermissionDeniedError(NOT_BELOW)
@@ -101,16 +99,16 @@ async def _lines(
             async for each in news:
                 yield _line(each)
         except PenstockError as error:
-            yield _encoded(BackupLine(error=Failure(status_of(error) or 500, error.message)))
+            yield _encode(BackupLine(error=Failure(status_of(error) or 500, error.message)))
 
 
 def _line(news: BackupProgress | BackupReport) -> bytes:
     if isinstance(news, BackupReport):
-        return _encoded(BackupLine(backup=Backup(*news)))
-    return _encoded(BackupLine(progress=Progress(*news)))
+        return _encode(BackupLine(backup=Backup(*news)))
+    return _encode(BackupLine(progress=Progress(*news)))
 
 
-def _encoded(line: BackupLine) -> bytes:
+def _encode(line: BackupLine) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
@@ -119,7 +117,7 @@ ROUTES = (
         "POST",
         "/backup",
         make_backup,
-        "Back up the store into a folder of the server's machine, while it runs.",
+        "Back up the store to a folder on the server's machine while the server runs.",
         BackupLine,
         body=BackupBody,
         media=NDJSON_TYPE,

@@ -1,13 +1,15 @@
-"""A call of the admin API: what a row of the table says of it, what its handler gets, and how a name in it is read."""
+"""One call of the admin API: its route, the arguments of its handler, and the names in it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from penstock.broker.counts import SAMPLED_OF_SUBSCRIPTIONS, SAMPLED_OF_TOPICS
 from penstock.doors.consumers import Consumers
 from penstock.doors.decoding import Decoder
 from penstock.doors.port import Condition
@@ -16,41 +18,55 @@ from penstock.engine.port import Queue, SubscriptionMetadata
 from penstock.engine.statistics import Statistics
 from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 from penstock.wire.http1 import Request
+from penstock.wire.turns import Share
 
 if TYPE_CHECKING:
-    from penstock.doors.http.admin.live import Live
+    from penstock.doors.http.admin.events import Events
     from penstock.doors.http.admin.topology import Topologies
-    from penstock.faults.faults import Faults
+    from penstock.services.faults.faults import Faults
+    from penstock.services.services import Services
 
 Q = TypeVar("Q")
 B = TypeVar("B")
+T = TypeVar("T")
 
 JSON_TYPE = "application/json"
 NDJSON_TYPE = "application/x-ndjson"
 
 
 class Rates(Protocol):
-    """How much happened a second, of late."""
+    """Recent rates per second."""
 
-    def of_topic(self, name: str) -> tuple[float, float]:
-        """Messages and bytes published."""
+    def of_topic(self, name: str) -> Sequence[float]:
+        """Return the rates of the sampled counters of a topic, in their order."""
 
     def of_subscription(self, name: str) -> Sequence[float]:
-        """Messages delivered, acked, returned and dead-lettered."""
+        """Return the rates of the sampled counters of a subscription, in their order."""
+
+    def busy_topics(self) -> Collection[str]:
+        """Return the topics that may have a rate. All others have none."""
+
+    def busy_subscriptions(self) -> Collection[str]:
+        """Return the subscriptions that may have a rate. All others have none."""
 
     def recent_of_topic(self, name: str, seconds: int) -> list[float]:
-        """Messages published in each of the last seconds; none where nothing is kept of it."""
+        """Return messages published in each of the last seconds, or nothing if no samples of the topic are kept."""
 
     def recent_of_subscription(self, name: str, seconds: int) -> list[float]:
-        """Messages delivered in each of the last seconds."""
+        """Return messages delivered in each of the last seconds."""
 
 
 class NoRates:
-    def of_topic(self, name: str) -> tuple[float, float]:
-        return 0.0, 0.0
+    def of_topic(self, name: str) -> Sequence[float]:
+        return [0.0] * len(SAMPLED_OF_TOPICS)
 
     def of_subscription(self, name: str) -> Sequence[float]:
-        return 0.0, 0.0, 0.0, 0.0
+        return [0.0] * len(SAMPLED_OF_SUBSCRIPTIONS)
+
+    def busy_topics(self) -> Collection[str]:
+        return ()
+
+    busy_subscriptions = busy_topics
 
     def recent_of_topic(self, name: str, seconds: int) -> list[float]:
         return []
@@ -59,19 +75,19 @@ class NoRates:
 
 
 class ShownSetting(NamedTuple):
-    """A setting as it is in force; the value of a secret is not in it."""
+    """A setting in force, without its value if it is a secret."""
 
     name: str
     value: Any
     default: Any
     changed: bool
     help: str
-    is_path: bool  # of the server's machine: not for everybody's eyes
+    is_path: bool  # on the server's machine: not shown to every caller
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the assembly knows of the server and does not change."""
+    """Facts about the server that do not change while it runs."""
 
     started_at: int = 0
     data: str | None = None  # None: in memory
@@ -84,7 +100,7 @@ def _never(_: SubscriptionMetadata) -> bool:
 
 @dataclass(slots=True)
 class Context:
-    """What handlers work with; the assembly fills it."""
+    """Everything that handlers use. The assembly fills it."""
 
     queue: Queue
     statistics: Statistics
@@ -92,23 +108,29 @@ class Context:
     version: str = ""
     default_project: str = "penstock"
     about: About = field(default_factory=About)
-    rates: Rates = field(default_factory=NoRates)
-    live: Live | None = None
-    is_pushed: Callable[[SubscriptionMetadata], bool] = _never  # whether messages go to an endpoint of its own
-    backup_folder: str | None = None  # below it the server writes backups
+    services: Services | None = None
+    events: Events | None = None
+    is_pushed: Callable[[SubscriptionMetadata], bool] = _never  # whether it is a push subscription
+    backup_folder: str | None = None  # the server writes backups below this folder only
     topologies: Topologies | None = None
     decoder: Decoder | None = None
-    faults: Faults | None = None  # only of a server for tests
-    consumers: Consumers = field(init=False)  # those who pull through this API
+    faults: Faults | None = None  # None unless the server was started for tests
+    count_decisions: Callable[[], int] | None = None  # of the broker so far; None: it counts as always busy
+    reading: Share = field(init=False)  # of the event loop, for all readers of messages together
+    listing: Share = field(init=False)  # of the event loop, for all lists and scrapes together
+    rates: Rates = field(init=False)
+    consumers: Consumers = field(init=False)  # clients that pull through this API
 
     def __post_init__(self) -> None:
+        self.reading, self.listing = Share(self.count_decisions), Share(self.count_decisions)
+        self.rates = self.services.samples if self.services is not None else NoRates()
         self.consumers = Consumers(self.queue.clock.now)
 
 
 @dataclass(slots=True)
 class Call(Generic[Q, B]):
     context: Context
-    path: Mapping[str, str]  # what stands in the places of the path that have a name
+    path: Mapping[str, str]  # values of the named segments of the path
     query: Q
     body: B
     request: Request
@@ -119,24 +141,38 @@ class Call(Generic[Q, B]):
         return self.context.queue
 
     @property
-    def live(self) -> Live:
-        if self.context.live is None:
-            raise UnavailableError("This server takes no samples and moves nothing")
-        return self.context.live
+    def services(self) -> Services:
+        if self.context.services is None:
+            raise UnavailableError("This server runs no samples, stories, time travel or moves")
+        return self.context.services
 
     def check_testing(self) -> None:
-        """Faults are there on a server for tests, and only there."""
+        """Raise FailedPreconditionError unless the server was started for tests."""
         assert self.faults is not None
 
     @property
     def faults(self) -> Faults:
         if self.context.faults is None:
-            raise FailedPreconditionError("This is for servers of tests only, which are started with --testing")
+            raise FailedPreconditionError("This works only on a server started with --testing")
         return self.context.faults
+
+    async def run_while_connected(self, work: Awaitable[T]) -> T:
+        """Return the result of `work`, which is cancelled when the client disconnects."""
+        running = asyncio.ensure_future(work)
+        self.request.on_left = running.cancel
+        try:
+            return await running
+        except asyncio.CancelledError:
+            if not running.cancelled():
+                raise
+            raise UnavailableError("The client disconnected") from None
+        finally:
+            self.request.on_left = None
+            running.cancel()
 
     @property
     def project(self) -> str:
-        """Where short names are: as the query or the body says, else the server's own."""
+        """The project of short names: as the query or the body says, else the server's default project."""
         for given in (self.body, self.query):
             named = getattr(given, "project", None)
             if named:
@@ -144,7 +180,7 @@ class Call(Generic[Q, B]):
         return self.context.default_project
 
     def topic(self, name: str | None = None) -> str:
-        """The full name of a topic: of the one in the path, or of one that was given otherwise."""
+        """Return the full name of a topic: the given one, or the one in the path."""
         return self._full(TOPICS, self.path["topic"] if name is None else name)
 
     def subscription(self, name: str | None = None) -> str:
@@ -154,7 +190,7 @@ class Call(Generic[Q, B]):
         return self._full(SNAPSHOTS, self.path["snapshot"] if name is None else name)
 
     def _full(self, kind: str, name: str) -> str:
-        """What a body makes is in the project that the body says, however its name is written."""
+        """Return the full name. A new resource must be in the project that its body names."""
         full, said = full_name(self.project, kind, name), getattr(self.body, "project", "")
         if said and name == getattr(self.body, "name", None) and parts_of(full, kind)[0] != said:
             raise InvalidArgumentError(f"{full} is not in the project {said}")
@@ -162,7 +198,7 @@ class Call(Generic[Q, B]):
 
 
 def project_name(text: str) -> str:
-    if not text or "/" in text or not text.isprintable():
+    if not text or "/" in text:
         raise InvalidArgumentError("A project is a name without slashes")
     return text
 
@@ -172,7 +208,7 @@ class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Project(msgspec.Struct, forbid_unknown_fields=True):
-    """Only the project of short names."""
+    """The project of short names, and nothing else."""
 
     project: str = ""
 
@@ -181,15 +217,15 @@ Handler = Callable[[Call[Any, Any]], Awaitable[Any]]
 
 
 class Route(NamedTuple):
-    """A row of the table: serving, checking and describing follow from it."""
+    """One row of the table of routes. Serving, checking and the OpenAPI document follow from it."""
 
     method: str
     path: str  # below /admin/v1; {topic} is one segment
-    handler: Handler  # answers with a record, with nothing (204), or with a Response of its own
+    handler: Handler  # returns a record, None (204) or a Response
     summary: str
-    answer: Any = None  # the type of the record; in a stream, the types that a line may have
+    answer: Any = None  # type of the record; for a stream, the types of its lines
     query: type[msgspec.Struct] = NoQuery
     body: type[msgspec.Struct] | None = None
     status: int = 200
-    dry_answer: type[msgspec.Struct] | None = None  # of a dry run, where that is another record, with 200
+    dry_answer: type[msgspec.Struct] | None = None  # record of a dry run, if it differs; sent with status 200
     media: str = JSON_TYPE

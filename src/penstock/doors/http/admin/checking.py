@@ -1,4 +1,4 @@
-"""Queries and bodies as records, or one sentence that says what is wrong with them."""
+"""Queries and bodies decoded to records, or refused with one sentence."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _KINDS = {
 _SIGNS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than", "==": "exactly", "in": "in"}
 
 
-def decoded(segment: str) -> str:
-    """A segment of a path or of a query without its percent signs."""
+def unquote_segment(segment: str) -> str:
+    """Return a segment of a path or of a query with its percent escapes decoded."""
     try:
         return unquote_to_bytes(segment.encode("latin-1")).decode()
     except UnicodeDecodeError:
@@ -58,39 +58,39 @@ def read_query(kind: type[T], text: str) -> T:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidArgumentError(sentence(str(error), "parameter", kind)) from None
+        raise InvalidArgumentError(explain(str(error), "parameter", kind)) from None
 
 
 def read_body(kind: type[T], body: bytes) -> T:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidArgumentError(sentence(str(error), "field", kind)) from None
+        raise InvalidArgumentError(explain(str(error), "field", kind)) from None
     except RecursionError:
         raise InvalidArgumentError(DEPTH_SENTENCE) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InvalidArgumentError("The body is not JSON") from None
 
 
-def sentence(problem: str, what: str, kind: Any = None) -> str:
-    """What a record, of that kind, says of itself, in the words of this API."""
+def explain(problem: str, what: str, kind: Any = None) -> str:
+    """Return a validation error of msgspec in the words of this API."""
     if len(problem) > 2 * PROBLEM_CHARACTERS_MAX:  # the patterns below would walk all of it
         problem = f"{problem[:PROBLEM_CHARACTERS_MAX]}...{problem[-PROBLEM_CHARACTERS_MAX:]}"
     found = _PLACE.fullmatch(problem)
     assert found is not None, "the pattern takes any text"
     place, problem = found["place"] or "", found["what"]
     if unknown := _UNKNOWN.fullmatch(problem):
-        return f"Unknown {what}: {_joined(place, unknown[1])[:200]}"
+        return f"Unknown {what}: {_join(place, unknown[1])[:200]}"
     if missing := _MISSING.fullmatch(problem):
-        return f"The {what} {_joined(place, missing[1])[:200]} is missing"
+        return f"The {what} {_join(place, missing[1])[:200]} is missing"
     if place.endswith("[...]"):
         place = f"Each value in {place}"
     place = place.replace("[...]", "")[:200] or "The body"
     if bound := _BOUND.fullmatch(problem):
-        return f"{place} must be {_bounded(bound)}"
+        return f"{place} must be {_describe_bound(bound)}"
     if expected := _KIND.match(problem):
         kinds = [each.strip() for each in expected["kind"].split("|")]
-        if what == "parameter":  # a query has no way to say it
+        if what == "parameter":  # a query cannot express null
             kinds = [each for each in kinds if each != "null"] or kinds
         return f"{place} must be {' or '.join(_KINDS.get(each, each) for each in kinds)}"
     if problem.startswith("Invalid enum value") and (choices := _choices(kind, place)):
@@ -98,12 +98,12 @@ def sentence(problem: str, what: str, kind: Any = None) -> str:
     return f"{place}: {problem[:1].lower()}{problem[1:]}".replace("`", "")[:300]
 
 
-def _joined(place: str, name: str) -> str:
+def _join(place: str, name: str) -> str:
     place = place.replace("[...]", "")
     return f"{place}.{name}" if place else name
 
 
-def _bounded(bound: re.Match[str]) -> str:
+def _describe_bound(bound: re.Match[str]) -> str:
     kind, sign, most = (
         _KINDS.get(bound["kind"], bound["kind"]),
         _SIGNS[bound["sign"]],
@@ -113,12 +113,12 @@ def _bounded(bound: re.Match[str]) -> str:
 
 
 def _choices(kind: Any, field: str) -> list[str]:
-    known = described(kind)["properties"].get(field, {}) if isinstance(kind, type) else {}
+    known = record_schema(kind)["properties"].get(field, {}) if isinstance(kind, type) else {}
     choices = {str(each) for part in [known, *known.get("anyOf", [])] for each in part.get("enum", [])}
     return sorted(choices, key=lambda each: (each.lstrip("-"), each.startswith("-")))
 
 
-def described(kind: Any) -> dict[str, Any]:
-    """The properties of a record as JSON Schema has them, by name."""
+def record_schema(kind: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a record."""
     _, components = msgspec.json.schema_components([kind])
     return dict(components[kind.__name__])

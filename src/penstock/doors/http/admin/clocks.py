@@ -1,6 +1,6 @@
-"""The time of a project: shown, stopped, moved forward and let go. Other projects do not notice.
+"""The clock of a project over the admin API: shown, frozen, advanced and released. Other projects are not affected.
 
-Only on a server that was started for tests: what is gone by retention does not come back.
+Only a server started for tests allows changes: messages dropped by retention do not come back.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import msgspec
 
 from penstock.broker.model import SECOND
 from penstock.doors.http.admin.calls import Call, Route, project_name
-from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.records import instant, made_at
-from penstock.engine.port import Pace, Time
+from penstock.doors.http.admin.instants import instant, made_at, parse_instant
 from penstock.errors import InvalidArgumentError
+from penstock.services.time_travel.time_travel import Pace, Time
 
 ADVANCE_SECONDS_MAX = 10 * 366 * 86400  # ten years
 PATIENCE_SECONDS_MAX = 60
@@ -26,75 +25,77 @@ Extension = Annotated[float, msgspec.Meta(ge=0, le=ADVANCE_SECONDS_MAX)]
 
 
 class ClockRecord(msgspec.Struct):
-    """`mode`: shared (it has the server's time), frozen, running or automatic."""
+    """The clock of a project. `mode`: shared (the server's clock), frozen, running or automatic."""
 
     project: str
     now: datetime
     mode: str
-    ahead_seconds: Annotated[float, msgspec.Meta(description="Before the server's time; negative: behind it.")]
-    next_due: Annotated[datetime | None, msgspec.Meta(description="The next moment that a client waits for.")]
+    ahead_seconds: Annotated[float, msgspec.Meta(description="Ahead of the server's clock; negative: behind it.")]
+    next_due: Annotated[datetime | None, msgspec.Meta(description="The next instant that a client waits for.")]
 
 
 class Move(msgspec.Struct, forbid_unknown_fields=True):
-    """How time is moved."""
+    """How the clock is moved."""
 
     patience_seconds: Annotated[
-        Patience, msgspec.Meta(description="Real seconds for clients to answer what they were given at a due time.")
+        Patience, msgspec.Meta(description="Real seconds that clients have to ack the messages of one instant.")
     ] = Pace().patience_seconds
     extension_seconds: Annotated[
-        Extension, msgspec.Meta(description="For how long the leases of open streams are extended; 0: they end.")
+        Extension, msgspec.Meta(description="Seconds by which the leases of open streams are extended. 0: they expire.")
     ] = Pace().extension_seconds
 
 
 class FreezeBody(Move, forbid_unknown_fields=True):
-    at: Annotated[str, msgspec.Meta(description="Where to stand; later than now, but in an empty project.")] = ""
+    at: Annotated[
+        str, msgspec.Meta(description="Instant to freeze at; not in the past, except in an empty project.")
+    ] = ""
 
 
 class AdvanceBody(Move, forbid_unknown_fields=True):
-    """One of the two."""
+    """Either `seconds` or `to`."""
 
     seconds: Advance | None = None
     to: str = ""
 
 
 class ReleaseBody(Move, forbid_unknown_fields=True):
-    catch_up: Annotated[bool, msgspec.Meta(description="Go to the server's time first, and follow it.")] = False
+    catch_up: Annotated[bool, msgspec.Meta(description="Advance to the server's time, then follow it.")] = False
 
 
 class AutomaticBody(Move, forbid_unknown_fields=True):
     idle_seconds: Annotated[
-        float, msgspec.Meta(gt=0, le=60, description="Real seconds without anything happening before time is moved.")
+        float, msgspec.Meta(gt=0, le=60, description="Real seconds without activity before the clock advances.")
     ] = 0.05
 
 
 async def show_clock(call: Call[Any, None]) -> ClockRecord:
-    return _record(call, await call.queue.time.show(_project(call)))
+    return _record(call, await call.services.time.show(_project(call)))
 
 
 async def freeze(call: Call[Any, FreezeBody]) -> ClockRecord:
     call.check_testing()
-    at = moment(call.body.at, "at", await _now(call)) if call.body.at else None
-    return _record(call, await call.queue.time.freeze(_project(call), at, _pace(call.body)))
+    at = parse_instant(call.body.at, "at", await _now(call)) if call.body.at else None
+    return _record(call, await call.services.time.freeze(_project(call), at, _pace(call.body)))
 
 
 async def advance(call: Call[Any, AdvanceBody]) -> ClockRecord:
     call.check_testing()
-    body, time = call.body, call.queue.time
+    body, time = call.body, call.services.time
     if (body.seconds is None) == (not body.to):
-        raise InvalidArgumentError("Give seconds or to, one of the two")
-    until = moment(body.to, "to", await _now(call)) if body.to else None
+        raise InvalidArgumentError("Give either seconds or to")
+    until = parse_instant(body.to, "to", await _now(call)) if body.to else None
     return _record(call, await time.advance(_project(call), body.seconds or 0, until, _pace(body)))
 
 
 async def release(call: Call[Any, ReleaseBody]) -> ClockRecord:
     call.check_testing()
-    released = call.queue.time.release(_project(call), catch_up=call.body.catch_up, pace=_pace(call.body))
+    released = call.services.time.release(_project(call), catch_up=call.body.catch_up, pace=_pace(call.body))
     return _record(call, await released)
 
 
 async def automate(call: Call[Any, AutomaticBody]) -> ClockRecord:
     call.check_testing()
-    automated = call.queue.time.automate(_project(call), call.body.idle_seconds, _pace(call.body))
+    automated = call.services.time.automate(_project(call), call.body.idle_seconds, _pace(call.body))
     return _record(call, await automated)
 
 
@@ -103,7 +104,7 @@ def _project(call: Call[Any, Any]) -> str:
 
 
 async def _now(call: Call[Any, Any]) -> int:
-    return (await call.queue.time.show(_project(call))).now
+    return (await call.services.time.show(_project(call))).now
 
 
 def _pace(body: Move) -> Pace:
@@ -117,9 +118,16 @@ def _record(call: Call[Any, Any], time: Time) -> ClockRecord:
 _PATH = "/projects/{project}/clock"
 
 ROUTES = (
-    Route("GET", _PATH, show_clock, "The time of a project.", ClockRecord),
-    Route("POST", f"{_PATH}/freeze", freeze, "Stop it.", ClockRecord, body=FreezeBody),
-    Route("POST", f"{_PATH}/advance", advance, "Move it forward.", ClockRecord, body=AdvanceBody),
-    Route("POST", f"{_PATH}/release", release, "Let it run on.", ClockRecord, body=ReleaseBody),
-    Route("POST", f"{_PATH}/automatic", automate, "Skip whenever nobody is busy.", ClockRecord, body=AutomaticBody),
+    Route("GET", _PATH, show_clock, "Get the clock of a project.", ClockRecord),
+    Route("POST", f"{_PATH}/freeze", freeze, "Freeze the clock of a project.", ClockRecord, body=FreezeBody),
+    Route("POST", f"{_PATH}/advance", advance, "Advance the clock of a project.", ClockRecord, body=AdvanceBody),
+    Route("POST", f"{_PATH}/release", release, "Let the clock of a project run again.", ClockRecord, body=ReleaseBody),
+    Route(
+        "POST",
+        f"{_PATH}/automatic",
+        automate,
+        "Advance the clock of a project automatically whenever all clients wait.",
+        ClockRecord,
+        body=AutomaticBody,
+    ),
 )

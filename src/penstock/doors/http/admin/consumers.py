@@ -1,4 +1,4 @@
-"""Who consumes a subscription: who is connected, who has messages, and which readers of the log have a cursor."""
+"""Consumers over the admin API: connected clients, holders of leases, and readers of the log with a cursor."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ import msgspec
 from penstock.broker.model import FOREVER
 from penstock.doors.consumers import Batch, Consumer
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.instants import instant, made_at
+from penstock.doors.http.admin.listing import CHUNK_NAMES
 from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Count, instant, made_at
-from penstock.doors.resources import SUBSCRIPTIONS, parts_of
+from penstock.doors.http.admin.records import Count
+from penstock.doors.resources import SUBSCRIPTIONS
 from penstock.engine.port import Holding, SubscriptionMetadata
 from penstock.errors import NotFoundError
+from penstock.names import prefix
 
 LEASES_LOOKED_AT = 20_000
 CONSUMERS_MAX = 1000  # in one answer
 
 
 class ConsumerRecord(msgspec.Struct):
-    """`kind` is null for one that is not connected and still has messages; `door` and `holder` where nobody knows, as
-    after a restart."""
+    """A consumer of a subscription. `kind` is null if the consumer is not connected and still holds messages. `door`
+    and `holder` are null if they are not known, as after a restart."""
 
     door: str | None
     holder: str | None
     kind: Annotated[str | None, msgspec.Meta(description="stream, pull (waiting), push or cursor.")]
     address: str | None
     since: datetime | None
-    window: Annotated[int | None, msgspec.Meta(description="So many messages it may have; null: no limit of its own.")]
+    window: Annotated[int | None, msgspec.Meta(description="Maximum messages in flight; null: no limit.")]
     leases: Count
     next_deadline: datetime | None
 
@@ -42,7 +45,7 @@ class LastBatch(msgspec.Struct):
 
 
 class CursorRecord(msgspec.Struct):
-    """A reader of the log, such as Spark. `last_batch` is null until it goes on after a restart of the server."""
+    """A reader of the log, such as Spark. `last_batch` is null until the reader continues after a server restart."""
 
     consumer: str
     subscription: str
@@ -56,7 +59,7 @@ class CursorRecord(msgspec.Struct):
 
 
 class ConsumerList(msgspec.Struct):
-    """`complete`: all leases were looked at; of more than 20,000 only the first."""
+    """Consumers of a subscription. `complete` is false if there are more than 20,000 leases: only the first count."""
 
     consumers: list[ConsumerRecord]
     total: Count
@@ -66,7 +69,7 @@ class ConsumerList(msgspec.Struct):
 
 class CursorQuery(Paging, forbid_unknown_fields=True):
     project: str = ""
-    topic: Annotated[str, msgspec.Meta(description="Only of this topic.")] = ""
+    topic: Annotated[str, msgspec.Meta(description="Only cursors of this topic.")] = ""
 
 
 class CursorPage(msgspec.Struct):
@@ -75,15 +78,15 @@ class CursorPage(msgspec.Struct):
     total: Count
 
 
-def connected(context: Context, subscription: SubscriptionMetadata) -> Iterator[tuple[str, Consumer]]:
-    """Every consumer that a door knows of, with the door."""
+def connected_consumers(context: Context, subscription: SubscriptionMetadata) -> Iterator[tuple[str, Consumer]]:
+    """Yield every connected consumer of a subscription with its door."""
     for door in context.condition.opened:
         for each in door.consumers(subscription):
             yield door.name, each
 
 
 def is_cursor(context: Context, subscription: SubscriptionMetadata) -> bool:
-    return any(each.kind == "cursor" for _, each in connected(context, subscription))
+    return any(each.kind == "cursor" for _, each in connected_consumers(context, subscription))
 
 
 async def list_consumers(call: Call[Project, None]) -> ConsumerList:
@@ -92,15 +95,17 @@ async def list_consumers(call: Call[Project, None]) -> ConsumerList:
     if known is None:
         raise NotFoundError(f"Subscription not found: {name}")
     in_flight = (await call.queue.backlog(name)).in_flight_messages
-    records = merged(list(connected(call.context, known)), await call.queue.holdings(name, LEASES_LOOKED_AT))
+    records = merge_consumers(
+        list(connected_consumers(call.context, known)), await call.queue.holdings(name, LEASES_LOOKED_AT)
+    )
     cursors = await _cursors(call.context, [known])
     return ConsumerList(
         records[:CONSUMERS_MAX], len(records), in_flight <= LEASES_LOOKED_AT, cursors[0] if cursors else None
     )
 
 
-def merged(present: Sequence[tuple[str, Consumer]], holdings: Sequence[Holding]) -> list[ConsumerRecord]:
-    """Those who are there, with what they have; then those who only have something."""
+def merge_consumers(present: Sequence[tuple[str, Consumer]], holdings: Sequence[Holding]) -> list[ConsumerRecord]:
+    """Merge connected consumers with their leases, then append holders that are no longer connected."""
     left = {(each.door, each.holder): each for each in holdings}
     records = []
     for door, consumer in present:
@@ -108,17 +113,17 @@ def merged(present: Sequence[tuple[str, Consumer]], holdings: Sequence[Holding])
             continue
         if consumer.held is None:
             own = left.pop((door, consumer.holder), None)
-        else:  # its door knows better than the leases, which several consumers share
+        else:  # its door knows the messages of each consumer; their leases share one holder
             own = Holding(door, consumer.holder, len(consumer.held), None, FOREVER)
             shared = left.get((door, ""))
             if shared is not None:
                 left[door, ""] = shared._replace(leases=shared.leases - own.leases)
-        records.append(_present(door, consumer, own))
+        records.append(_connected_record(door, consumer, own))
     absent = sorted((each for each in left.values() if each.leases > 0), key=lambda each: -each.leases)
-    return [*records, *map(_absent, absent)]
+    return [*records, *map(_disconnected_record, absent)]
 
 
-def _present(door: str, consumer: Consumer, own: Holding | None) -> ConsumerRecord:
+def _connected_record(door: str, consumer: Consumer, own: Holding | None) -> ConsumerRecord:
     return ConsumerRecord(
         door=door,
         holder=consumer.holder,
@@ -131,7 +136,7 @@ def _present(door: str, consumer: Consumer, own: Holding | None) -> ConsumerReco
     )
 
 
-def _absent(own: Holding) -> ConsumerRecord:
+def _disconnected_record(own: Holding) -> ConsumerRecord:
     since, deadline = instant(own.since or 0), instant(own.deadline)
     return ConsumerRecord(own.door, own.holder or None, None, None, since, None, own.leases, deadline)
 
@@ -140,21 +145,26 @@ def _absent(own: Holding) -> ConsumerRecord:
 
 
 async def list_cursors(call: Call[CursorQuery, None]) -> CursorPage:
-    query = call.query
-    found = await call.queue.subscriptions(call.topic(query.topic) if query.topic else None)
-    wanted = [
-        each
-        for each in found
-        if query.project in ("", parts_of(each.name, SUBSCRIPTIONS)[0]) and is_cursor(call.context, each)
-    ]
+    query, context = call.query, call.context
+    start = prefix(query.project, SUBSCRIPTIONS) if query.project else ""
+    if query.topic:
+        readers = await call.queue.reader_names(call.topic(query.topic))
+        names = await context.listing.sort([name for name in readers if name.startswith(start)])
+    else:
+        names = (await call.queue.names(SUBSCRIPTIONS, start)).names
+
+    async def choose(chunk: Sequence[str]) -> list[SubscriptionMetadata]:
+        return [each for each in await call.queue.find_subscriptions(chunk) if is_cursor(context, each)]
+
+    wanted = await context.listing.map_chunks(choose, names, CHUNK_NAMES)
     page = page_of(wanted, query, lambda each: each.name)
-    return CursorPage(await _cursors(call.context, page.items), page.next_page_token, page.total)
+    return CursorPage(await _cursors(context, page.items), page.next_page_token, page.total)
 
 
 async def _cursors(context: Context, subscriptions: Sequence[SubscriptionMetadata]) -> list[CursorRecord]:
     records = []
     for each in subscriptions:
-        consumer = next((one for _, one in connected(context, each) if one.kind == "cursor"), None)
+        consumer = next((one for _, one in connected_consumers(context, each) if one.kind == "cursor"), None)
         topic = await context.queue.find_topic(each.topic)
         if consumer is None or topic is None:
             continue
@@ -185,7 +195,7 @@ ROUTES = (
         "GET",
         "/subscriptions/{subscription}/consumers",
         list_consumers,
-        "Who is connected or has messages.",
+        "List the consumers that are connected or hold messages.",
         ConsumerList,
         Project,
     ),
@@ -193,7 +203,7 @@ ROUTES = (
         "GET",
         "/cursors",
         list_cursors,
-        "Readers of the log: where they are, and how far behind.",
+        "List the readers of the log with their offset and lag.",
         CursorPage,
         CursorQuery,
     ),

@@ -1,8 +1,7 @@
-"""Messages of a subscription: looked at, pulled, settled; and the subscription set to another place."""
+"""Deliveries over the admin API: peek, pull, ack, nack, extend, seek and purge."""
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from itertools import count
 from typing import Annotated, Any, Literal
@@ -13,14 +12,14 @@ from penstock.broker.model import SECOND
 from penstock.broker.model import Message as StoredMessage
 from penstock.broker.names import MAX_OFFSET, parse_receipt
 from penstock.doors.consumers import Consumer, pull_holder
-from penstock.doors.http.admin.bodies import BodyQuery, records_of
 from penstock.doors.http.admin.calls import Call, Project, Route
-from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.records import Count, Message, instant, message_record
+from penstock.doors.http.admin.instants import instant, parse_instant
+from penstock.doors.http.admin.message_records import BodyQuery, Message, message_record, records_of
+from penstock.doors.http.admin.records import Count
 from penstock.doors.http.admin.subscriptions import subscription_of
 from penstock.doors.http.admin.topics import Purge, Purged
-from penstock.engine.port import SeekPreview, Settled, SubscriptionMetadata, TopicMetadata
-from penstock.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+from penstock.engine.port import Settled, SubscriptionMetadata, TopicMetadata
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
 MESSAGES_MAX = 1000
 RECEIPTS_MAX = 10_000
@@ -44,7 +43,7 @@ class Peek(msgspec.Struct):
 
 
 class Pull(msgspec.Struct, forbid_unknown_fields=True):
-    """`lease_seconds`: how long the messages are the caller's; without it, as the subscription has it."""
+    """`lease_seconds`: time to ack the messages. Default: the ack deadline of the subscription."""
 
     max_messages: Most = 1
     lease_seconds: LeaseSeconds | None = None
@@ -67,19 +66,19 @@ class Ack(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Nack(Ack, forbid_unknown_fields=True):
-    """`delay_seconds`: until they may be delivered again; without it, as the subscription has it."""
+    """`delay_seconds`: time until redelivery. Default: the retry policy of the subscription."""
 
     delay_seconds: LeaseSeconds | None = None
 
 
 class Extend(Ack, forbid_unknown_fields=True, kw_only=True):
-    """`seconds`: from now on; 0 hands the messages back."""
+    """`seconds`: new ack deadline, from now. 0 returns the messages."""
 
     seconds: LeaseSeconds
 
 
 class Settlement(msgspec.Struct):
-    """`stale`: receipts that are no longer good; `malformed`: that are none of this subscription."""
+    """Result of an ack, a nack or an extension. `malformed`: not receipts of this subscription."""
 
     settled: Count
     stale: list[str]
@@ -97,9 +96,9 @@ class Seek(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Sought(msgspec.Struct):
-    """In messages. `come_back`: acked before, not afterwards; `skipped`: the other way round.
+    """Effect of a seek, in messages. `come_back`: acked before, unacked now. `skipped`: unacked before, acked now.
 
-    Not `exact`: the subscription has a filter, and messages that it will pass over are counted.
+    `exact` is false if the subscription has a filter: messages that the filter drops are counted.
     """
 
     backlog_before: Count
@@ -110,7 +109,7 @@ class Sought(msgspec.Struct):
 
 
 async def peek(call: Call[PeekQuery, None]) -> Peek:
-    known, topic = await _attached(call)
+    known, topic = await _subscription_with_topic(call)
     peeked = await call.queue.peek(known.name, call.query.max)
     chosen: list[StoredMessage] = []
     size = 0
@@ -123,31 +122,21 @@ async def peek(call: Call[PeekQuery, None]) -> Peek:
 
 
 async def pull(call: Call[Project, Pull]) -> Deliveries:
-    known, topic = await _attached(call)
+    known, topic = await _subscription_with_topic(call)
     body, queue, peer = call.body, call.queue, call.request.peer
     holder = pull_holder(next(_pulls), peer)
-    work = asyncio.ensure_future(
-        queue.pull(
-            known.name,
-            body.max_messages,
-            lease_seconds=body.lease_seconds,
-            max_bytes=ANSWER_BYTES_MAX,
-            wait_seconds=body.wait_seconds,
-            holder=holder,
-        )
-    )
-    call.request.on_left = work.cancel  # who has gone gets nothing
     waiting = Consumer("pull", holder, peer, window=body.max_messages)
-    try:
-        with call.context.consumers.present(known.name, waiting):
-            pulled = await work
-    except asyncio.CancelledError:
-        if not work.cancelled():
-            raise
-        raise UnavailableError("The caller has gone") from None
-    finally:
-        call.request.on_left = None
-        work.cancel()
+    with call.context.consumers.present(known.name, waiting):
+        pulled = await call.run_while_connected(
+            queue.pull(
+                known.name,
+                body.max_messages,
+                lease_seconds=body.lease_seconds,
+                max_bytes=ANSWER_BYTES_MAX,
+                wait_seconds=body.wait_seconds,
+                holder=holder,
+            )
+        )
     seconds = known.options.lease_seconds if body.lease_seconds is None else body.lease_seconds
     ends_at = queue.clock_of(topic.name).now() + int(seconds * SECOND)
     return Deliveries(
@@ -165,21 +154,21 @@ async def pull(call: Call[Project, Pull]) -> Deliveries:
 
 async def ack(call: Call[Project, Ack]) -> Settlement:
     good, foreign = await _receipts(call)
-    return _settlement(call, await call.queue.ack(good), foreign)
+    return _settlement(call, await call.queue.ack(good, strict=False), foreign)
 
 
 async def nack(call: Call[Project, Nack]) -> Settlement:
     good, foreign = await _receipts(call)
-    return _settlement(call, await call.queue.nack(good, call.body.delay_seconds), foreign)
+    return _settlement(call, await call.queue.nack(good, call.body.delay_seconds, strict=False), foreign)
 
 
 async def extend(call: Call[Project, Extend]) -> Settlement:
     good, foreign = await _receipts(call)
-    return _settlement(call, await call.queue.extend(good, call.body.seconds), foreign)
+    return _settlement(call, await call.queue.extend(good, call.body.seconds, strict=False), foreign)
 
 
 async def _receipts(call: Call[Any, Any]) -> tuple[list[str], list[str]]:
-    """The receipts that may be of this subscription, each once, and those that are not."""
+    """Return the receipts that may belong to this subscription, each once, and the others."""
     known = await subscription_of(call)
     good: list[str] = []
     foreign: list[str] = []
@@ -196,7 +185,7 @@ def _settlement(call: Call[Any, Any], settled: Settled, foreign: list[str]) -> S
 
 
 async def seek(call: Call[Project, Seek]) -> Sought:
-    known, topic = await _attached(call)
+    known, topic = await _subscription_with_topic(call)
     body, queue = call.body, call.queue
     given = [name for name in ("offset", "time", "snapshot", "to") if getattr(body, name) is not None]
     if len(given) != 1:
@@ -206,30 +195,28 @@ async def seek(call: Call[Project, Seek]) -> Sought:
         preview = await queue.preview_seek(known.name, snapshot=snapshot)
         if not body.dry_run:
             await queue.seek_to_snapshot(known.name, snapshot)
-        return _sought(preview)
+        return Sought(*preview)
     offset = topic.tail if body.to == "end" else body.offset or 0
     if body.time is not None:
-        offset = await queue.first_offset_at(topic.name, moment(body.time, "time", queue.clock_of(topic.name).now()))
+        offset = await queue.first_offset_at(
+            topic.name, parse_instant(body.time, "time", queue.clock_of(topic.name).now())
+        )
     preview = await queue.preview_seek(known.name, offset=offset)
     if not body.dry_run:
         await queue.seek_to_offset(known.name, offset)
-    return _sought(preview)
-
-
-def _sought(preview: SeekPreview) -> Sought:
     return Sought(*preview)
 
 
 async def purge(call: Call[Project, Purge]) -> Purged:
-    known, topic = await _attached(call)
+    known, topic = await _subscription_with_topic(call)
     preview = await call.queue.preview_seek(known.name, offset=topic.tail)
     if not call.body.dry_run:
         await call.queue.purge(known.name)
     return Purged(preview.backlog_before)
 
 
-async def _attached(call: Call[Any, Any]) -> tuple[SubscriptionMetadata, TopicMetadata]:
-    """The subscription in the path, and the topic that it reads."""
+async def _subscription_with_topic(call: Call[Any, Any]) -> tuple[SubscriptionMetadata, TopicMetadata]:
+    """Return the subscription in the path and its topic."""
     known = await subscription_of(call)
     topic = None if known.detached else await call.queue.find_topic(known.topic)
     if topic is None:
@@ -239,11 +226,19 @@ async def _attached(call: Call[Any, Any]) -> tuple[SubscriptionMetadata, TopicMe
 
 _PATH = "/subscriptions/{subscription}"
 ROUTES = (
-    Route("GET", f"{_PATH}/messages", peek, "What a pull would give, left as it is.", Peek, PeekQuery),
-    Route("POST", f"{_PATH}/pull", pull, "Lease messages.", Deliveries, Project, Pull),
-    Route("POST", f"{_PATH}/ack", ack, "Messages are done with.", Settlement, Project, Ack),
-    Route("POST", f"{_PATH}/nack", nack, "Hand messages back.", Settlement, Project, Nack),
-    Route("POST", f"{_PATH}/extend", extend, "Let leases end later.", Settlement, Project, Extend),
-    Route("POST", f"{_PATH}/seek", seek, "Go to another place of the topic.", Sought, Project, Seek),
-    Route("POST", f"{_PATH}/purge", purge, "All that waits counts as acked.", Purged, Project, Purge),
+    Route("GET", f"{_PATH}/messages", peek, "Peek at messages without leasing them.", Peek, PeekQuery),
+    Route("POST", f"{_PATH}/pull", pull, "Pull messages.", Deliveries, Project, Pull),
+    Route("POST", f"{_PATH}/ack", ack, "Ack messages.", Settlement, Project, Ack),
+    Route("POST", f"{_PATH}/nack", nack, "Return messages for redelivery.", Settlement, Project, Nack),
+    Route("POST", f"{_PATH}/extend", extend, "Extend the ack deadline of messages.", Settlement, Project, Extend),
+    Route(
+        "POST",
+        f"{_PATH}/seek",
+        seek,
+        "Seek to an offset, an instant, a snapshot, the beginning or the end.",
+        Sought,
+        Project,
+        Seek,
+    ),
+    Route("POST", f"{_PATH}/purge", purge, "Ack all messages of the subscription.", Purged, Project, Purge),
 )

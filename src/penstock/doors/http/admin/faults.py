@@ -1,4 +1,4 @@
-"""Faults on purpose, of a server for tests: rules come and go, and their hits can be asked for."""
+"""Faults on purpose over the admin API of a server for tests: rules are added and removed, and their hits listed."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import Annotated
 import msgspec
 
 from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Count, instant, made_at
-from penstock.faults.faults import Fault, Hit
-from penstock.faults.rules import Rule
+from penstock.doors.http.admin.records import Count
+from penstock.services.faults.faults import Fault, Hit
+from penstock.services.faults.rules import Rule
 
 WAIT_SECONDS_MAX = 60.0
 
 
 class FaultQuery(Paging, forbid_unknown_fields=True):
-    project: Annotated[str, msgspec.Meta(description="Only those whose rule names this project.")] = ""
+    project: Annotated[str, msgspec.Meta(description="Only faults whose rule names this project.")] = ""
 
 
 class OfProject(msgspec.Struct, forbid_unknown_fields=True):
-    project: Annotated[str, msgspec.Meta(description="Only those whose rule names this project.")] = ""
+    project: Annotated[str, msgspec.Meta(description="Only faults whose rule names this project.")] = ""
 
 
 class HitsQuery(Paging, forbid_unknown_fields=True):
     at_least: Annotated[
-        int, msgspec.Meta(ge=1, le=1_000_000, description="So many hits, if they come within the wait.")
+        int, msgspec.Meta(ge=1, le=1_000_000, description="Answer when the fault has this many hits.")
     ] = 1
     wait_seconds: Annotated[
-        float, msgspec.Meta(ge=0, le=WAIT_SECONDS_MAX, description="Wait up to so long for them.")
+        float, msgspec.Meta(ge=0, le=WAIT_SECONDS_MAX, description="Wait at most this long for them.")
     ] = 0
 
 
 class FaultRecord(msgspec.Struct):
-    """`calls`: how many it was about. `held`: calls that wait now, for its seconds or its end."""
+    """A rule with its counters. `calls`: matching calls. `held`: calls that the fault is holding now."""
 
     id: str
     rule: Rule
@@ -52,9 +53,9 @@ class FaultPage(msgspec.Struct):
 
 
 class HitRecord(msgspec.Struct):
-    """`call`: its number among those that the rule is about. `messages`: how many the call was about."""
+    """A call that was hit. `call`: its number among the matching calls. `messages`: number of messages in the call."""
 
-    number: Annotated[int, msgspec.Meta(ge=1, description="Of the hit.")]
+    number: Annotated[int, msgspec.Meta(ge=1, description="Number of the hit.")]
     call: Count
     at: datetime
     door: str
@@ -64,7 +65,7 @@ class HitRecord(msgspec.Struct):
 
 
 class HitPage(msgspec.Struct):
-    """The last 100 hits, the oldest of them first; `total` counts all."""
+    """The last 100 hits, oldest first. `total` counts all hits."""
 
     hits: list[HitRecord]
     next_page_token: str
@@ -116,10 +117,12 @@ def _hit(number: int, hit: Hit) -> HitRecord:
 
 
 ROUTES = (
-    Route("GET", "/faults", list_faults, "The faults in force.", FaultPage, FaultQuery),
+    Route("GET", "/faults", list_faults, "List the faults in force.", FaultPage, FaultQuery),
     Route("POST", "/faults", add_fault, "Add a fault.", FaultRecord, body=Rule, status=201),
     Route("DELETE", "/faults", remove_faults, "Remove all faults, or those of a project.", Removed, OfProject),
-    Route("GET", "/faults/{fault}", show_fault, "A fault.", FaultRecord),
-    Route("DELETE", "/faults/{fault}", remove_fault, "Remove a fault; calls that it holds go on."),
-    Route("GET", "/faults/{fault}/hits", list_hits, "Its hits.", HitPage, HitsQuery),
+    Route("GET", "/faults/{fault}", show_fault, "Get a fault.", FaultRecord),
+    Route("DELETE", "/faults/{fault}", remove_fault, "Remove a fault. Calls that it holds continue."),
+    Route(
+        "GET", "/faults/{fault}/hits", list_hits, "List the last hits of a fault, or wait for hits.", HitPage, HitsQuery
+    ),
 )

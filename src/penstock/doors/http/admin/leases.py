@@ -1,4 +1,4 @@
-"""The leases of a subscription: which messages consumers have, until when, and through which door they got them."""
+"""The leases of a subscription over the admin API: message, deadline, protocol and consumer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated
 import msgspec
 
 from penstock.doors.http.admin.calls import Call, Route
-from penstock.doors.http.admin.consumers import connected
+from penstock.doors.http.admin.consumers import connected_consumers
+from penstock.doors.http.admin.instants import instant
 from penstock.doors.http.admin.paging import Paging
-from penstock.doors.http.admin.records import Count, instant
+from penstock.doors.http.admin.records import Count
 from penstock.engine.port import Lease
 from penstock.errors import InvalidArgumentError, NotFoundError
 
@@ -20,8 +21,8 @@ class LeaseQuery(Paging, forbid_unknown_fields=True):
 
 
 class LeaseRecord(msgspec.Struct):
-    """`deadline` is null where a lease lasts as long as its consumer stays; the last three where nobody knows, as
-    after a restart."""
+    """A leased message. `deadline` is null if the lease lasts until the consumer disconnects. `door`, `holder` and
+    `leased_at` are null if they are not known, as after a restart."""
 
     offset: Count
     id: str
@@ -35,7 +36,7 @@ class LeaseRecord(msgspec.Struct):
 
 class LeasePage(msgspec.Struct):
     leases: list[LeaseRecord]
-    next_page_token: Annotated[str, msgspec.Meta(description="The next offset to look at.")]
+    next_page_token: Annotated[str, msgspec.Meta(description="First offset of the next page.")]
     total: Count
 
 
@@ -51,7 +52,7 @@ async def list_leases(call: Call[LeaseQuery, None]) -> LeasePage:
     total = (await call.queue.backlog(name)).in_flight_messages
     holders = {
         (door, place[0]): consumer.holder
-        for door, consumer in connected(call.context, known)
+        for door, consumer in connected_consumers(call.context, known)
         for place in consumer.held or ()
     }
     named = [each._replace(holder=holders.get((each.door or "", each.offset), each.holder)) for each in leases]
@@ -67,5 +68,12 @@ def _record(lease: Lease) -> LeaseRecord:
 
 
 ROUTES = (
-    Route("GET", "/subscriptions/{subscription}/leases", list_leases, "What consumers have.", LeasePage, LeaseQuery),
+    Route(
+        "GET",
+        "/subscriptions/{subscription}/leases",
+        list_leases,
+        "List the messages that are leased, with their consumers.",
+        LeasePage,
+        LeaseQuery,
+    ),
 )

@@ -1,9 +1,9 @@
-"""Which messages a reader wants: by attributes, by a text in them, by a place in their JSON."""
+"""Filters of readers: by attributes, by a text in the message, by a path in its JSON."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -12,29 +12,33 @@ import msgspec
 from penstock.broker.filters import compile_filter
 from penstock.broker.model import Message
 from penstock.errors import InvalidArgumentError
-
-Predicate = Callable[[Message], bool]
+from penstock.services.reading import Predicate
 
 _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]="'<>! ]+)|\[(?P<index>\d{1,9})\]"""
     r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\['(?P<plain>[^']*)'\]"""
 )
-_DECODER = msgspec.json.Decoder(float_hook=Decimal)  # 0.1 is no other number, and 1e400 is one
-_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ArithmeticError)  # or nothing we can compare
+_DECODER = msgspec.json.Decoder(float_hook=Decimal)  # keeps 0.1 exact, and reads 1e400
+_NO_JSON = (
+    msgspec.DecodeError,
+    UnicodeDecodeError,
+    RecursionError,
+    ArithmeticError,
+)  # or numbers that cannot be compared
 _NOT_A_PATH = "json must be a path such as $.a.b[0], or $.a.b=5"
 _ABSENT = object()
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
-    """What is not given excludes nothing."""
+    """Filters of messages. An empty filter matches every message."""
 
     filter: Annotated[str, msgspec.Meta(description='On attributes, as a subscription has it: attributes.a = "b"')] = ""
-    text: Annotated[str, msgspec.Meta(description="Part of the data, or of an attribute.")] = ""
-    json: Annotated[str, msgspec.Meta(description="$.a.b: there is such a place. $.a.b=5: with this value.")] = ""
+    text: Annotated[str, msgspec.Meta(description="A text in the data, or in a key or value of an attribute.")] = ""
+    json: Annotated[str, msgspec.Meta(description="$.a.b: the JSON has this path. $.a.b=5: with this value.")] = ""
 
 
 def predicate_of(wanted: Wanted) -> Predicate | None:
-    """Whether a message is wanted; None where all are."""
+    """Return a test of messages, or None if every message matches."""
     tests = [*_tests(wanted)]
     if not tests:
         return None
@@ -42,7 +46,7 @@ def predicate_of(wanted: Wanted) -> Predicate | None:
 
 
 def _tests(wanted: Wanted) -> Iterator[Predicate]:
-    """The cheapest first."""
+    """Yield the tests, the cheapest first."""
     if wanted.filter:
         accepts = compile_filter(wanted.filter)
         yield lambda message: accepts(message.attributes)
@@ -97,7 +101,7 @@ def _read_path(text: str) -> tuple[list[str | int], Any]:
     try:
         return steps, _DECODER.decode(text[at + 1 :].encode())
     except _NO_JSON:
-        return steps, text[at + 1 :]  # what is no JSON is meant as text
+        return steps, text[at + 1 :]  # a value that is not JSON is a string
 
 
 def _key(step: re.Match[str]) -> str | int:

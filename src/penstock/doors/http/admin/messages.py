@@ -5,25 +5,33 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from penstock.broker.facts import Published, TopicDeleted
+from penstock.broker.limits import ATTRIBUTES_MAX
 from penstock.broker.model import Draft
 from penstock.broker.model import Message as StoredMessage
 from penstock.broker.names import MAX_OFFSET
-from penstock.doors.http.admin.bodies import BodyBytes, BodyQuery, Decode, records_of
 from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, Project, Route
-from penstock.doors.http.admin.matching import Predicate, Wanted, predicate_of
-from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.records import Message
-from penstock.doors.http.admin.scanning import Range, blocks, chosen
+from penstock.doors.http.admin.instants import parse_instant
+from penstock.doors.http.admin.matching import Wanted, predicate_of
+from penstock.doors.http.admin.message_records import (
+    CHUNK_MESSAGES,
+    BodyBytes,
+    BodyQuery,
+    Decode,
+    Message,
+    make_records,
+    records_of,
+)
 from penstock.doors.http.admin.topics import topic_of
 from penstock.doors.http.errors import error_body, status_of
 from penstock.engine.port import Once, TopicMetadata
 from penstock.errors import InvalidArgumentError, NotFoundError, PenstockError
+from penstock.services.reading import Predicate, Range, blocks, filter_messages
 from penstock.wire.http1 import Response
 
 MESSAGES = 100
@@ -31,13 +39,13 @@ MESSAGES_MAX = 1000
 SCAN_MESSAGES_MAX = 100_000  # looked at in one call
 SCAN_SECONDS_MAX = 1.0
 ANSWER_BYTES_MAX = 8 << 20  # of messages in one answer; never less than one message
-PART_BYTES = 64 << 10  # of a stream, sent at once
+PART_MESSAGES = 100  # of a stream, sent at once; all are of one block, which bounds their bytes
 PROGRESS_SECONDS = 1.0
 _FRESH = ("Cache-Control", "no-store")
 
 Offset = Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET)]
 Start = Annotated[
-    int, msgspec.Meta(ge=-MAX_OFFSET, le=MAX_OFFSET, description="The first offset; -100: so many before the end.")
+    int, msgspec.Meta(ge=-MAX_OFFSET, le=MAX_OFFSET, description="First offset. -100: 100 messages before the end.")
 ]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=365 * 86400)]
 
@@ -46,7 +54,7 @@ class RangeQuery(Wanted, forbid_unknown_fields=True):
     project: str = ""
     start: Start | None = msgspec.field(default=None, name="from")
     until: Annotated[Offset, msgspec.Meta(description="The offset to stop before.")] | None = None
-    at: Annotated[str, msgspec.Meta(description="Published at this instant or later; -10m: so long ago.")] = ""
+    at: Annotated[str, msgspec.Meta(description="Published at or after this instant. -10m: ten minutes ago.")] = ""
     until_time: Annotated[str, msgspec.Meta(description="Published before this instant.")] = ""
     order: Literal["asc", "desc"] = "asc"
     decode: Decode = False
@@ -58,12 +66,14 @@ class PageQuery(RangeQuery, forbid_unknown_fields=True):
 
 
 class StreamQuery(RangeQuery, forbid_unknown_fields=True):
-    max: Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET, description="0: no end but that of the range.")] = 0
-    follow: Annotated[bool, msgspec.Meta(description="Go on with what is published from now on.")] = False
+    max: Annotated[
+        int, msgspec.Meta(ge=0, le=MAX_OFFSET, description="Maximum number of messages. 0 means no limit.")
+    ] = 0
+    follow: Annotated[bool, msgspec.Meta(description="Keep the stream open for new messages.")] = False
 
 
 class MessagePage(msgspec.Struct):
-    """`next_offset`: where to go on, as `from`; where the order is desc, as `until`."""
+    """Messages of a topic. `next_offset` is `from` of the next page, or `until` if the order is desc."""
 
     messages: list[Message]
     next_offset: int
@@ -78,13 +88,13 @@ class Progress(msgspec.Struct):
 
 
 class StreamLine(msgspec.Struct, omit_defaults=True):
-    """A line is a message, or the progress so far, or the error that ended the stream."""
+    """A line of a stream is a message, the progress so far, or the error that ended the stream."""
 
     progress: Progress | None = None
 
 
 class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """`data` is text; other bytes go into `data_base64`."""
+    """A message to publish. `data` is text. Other bytes go into `data_base64`."""
 
     data: str | None = None
     data_base64: str | None = None
@@ -95,7 +105,7 @@ class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PublishOnce(msgspec.Struct, forbid_unknown_fields=True):
-    """A publish that is repeated under the same three is stored once."""
+    """A publish-once key: publishes with the same key are stored once."""
 
     producer: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
     epoch: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -105,6 +115,12 @@ class PublishOnce(msgspec.Struct, forbid_unknown_fields=True):
 class Publish(msgspec.Struct, forbid_unknown_fields=True):
     messages: Annotated[list[NewMessage], msgspec.Meta(min_length=1, max_length=MESSAGES_MAX)]
     once: PublishOnce | None = None
+    exported: Annotated[
+        bool,
+        msgspec.Meta(
+            description="The messages come from an export and may have more attributes than a client may set."
+        ),
+    ] = False
 
 
 class Publication(msgspec.Struct):
@@ -112,7 +128,7 @@ class Publication(msgspec.Struct):
     first_offset: int
 
 
-# ---------------------------------------------------------------------- looking
+# ---------------------------------------------------------------------- reading
 
 
 async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
@@ -125,9 +141,10 @@ async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
     clock = asyncio.get_running_loop().time
     page, ends_at = _Page(query.max, query.body_bytes), clock() + SCAN_SECONDS_MAX
     place = span.until if descending else span.first
-    async for block in blocks(call.queue, topic, near, descending=descending):
+    share = call.context.listing
+    async for block in blocks(call.queue, topic, near, share, descending=descending):
         place = block.rest.until if descending else block.rest.first
-        for message in await chosen(block.messages, test):
+        for message in await filter_messages(block.messages, test, share):
             if not page.add(message):
                 place = message.offset + descending
                 break
@@ -140,7 +157,7 @@ async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
 
 
 class _Page:
-    """The messages of one answer, as many as there may be."""
+    """The messages of one answer, within its limits."""
 
     def __init__(self, most: int, body_bytes: int) -> None:
         self.messages: list[StoredMessage] = []
@@ -148,7 +165,7 @@ class _Page:
         self._most, self._body_bytes, self._bytes = most, body_bytes, 0
 
     def add(self, message: StoredMessage) -> bool:
-        """False if there is no room for it."""
+        """Add a message. Return False if there is no room for it."""
         left_out = max(0, len(message.data) - self._body_bytes) if self._body_bytes else 0
         self._bytes += message.size - left_out
         if len(self.messages) == self._most or (self.messages and self._bytes > ANSWER_BYTES_MAX):
@@ -163,7 +180,7 @@ async def read_message(call: Call[BodyQuery, None]) -> Message:
     topic = await topic_of(call)
     text = call.path["offset"]
     if not (text.isascii() and text.isdigit()) or len(text) > 12:
-        raise InvalidArgumentError("An offset is a whole number")
+        raise InvalidArgumentError("The offset must be a whole number")
     offset = int(text)
     messages = await call.queue.read(topic.name, offset, offset + 1)
     if not messages or messages[0].offset != offset:
@@ -173,7 +190,7 @@ async def read_message(call: Call[BodyQuery, None]) -> Message:
 
 
 async def _span(call: Call[Any, None], topic: TopicMetadata) -> Range:
-    """The range that a query asks for, within what there is."""
+    """Return the range of a query, limited to the offsets that the topic keeps."""
     query: RangeQuery = call.query
     first, until = topic.head, topic.tail
     for one, other in (("from", "at"), ("until", "until_time")):
@@ -192,7 +209,9 @@ async def _span(call: Call[Any, None], topic: TopicMetadata) -> Range:
 
 
 async def _offset_at(call: Call[Any, Any], topic: TopicMetadata, text: str, name: str) -> int:
-    return await call.queue.first_offset_at(topic.name, moment(text, name, call.queue.clock_of(topic.name).now()))
+    return await call.queue.first_offset_at(
+        topic.name, parse_instant(text, name, call.queue.clock_of(topic.name).now())
+    )
 
 
 # ---------------------------------------------------------------------- streams
@@ -201,7 +220,7 @@ async def _offset_at(call: Call[Any, Any], topic: TopicMetadata, text: str, name
 async def stream_messages(call: Call[StreamQuery, None]) -> Response:
     query, topic, test = call.query, await topic_of(call), predicate_of(call.query)
     if query.follow and (query.order == "desc" or query.until is not None or query.until_time):
-        raise InvalidArgumentError("follow has no end: leave until, until_time and order=desc away")
+        raise InvalidArgumentError("follow has no end: leave out until, until_time and order=desc")
     span = await _span(call, topic)
     if query.follow and query.start is None and not query.at:
         span = Range(topic.tail, topic.tail)
@@ -222,7 +241,7 @@ class _Stream:
         self._place = span.until if self._query.order == "desc" else span.first
         listener = self._queue.on([Published, TopicDeleted], self._on_fact) if self._query.follow else None
         try:
-            yield self._progress()  # so that the reader knows at once that it is answered
+            yield self._progress()  # so that the client gets the head of the answer at once
             async for part in self._read(span):
                 yield part
             while self._query.follow and not self._is_done():
@@ -240,7 +259,7 @@ class _Stream:
             self._news.set()
 
     async def _wait(self) -> AsyncGenerator[bytes, None]:
-        """What was published since, as soon as there is something; progress while there is not."""
+        """Yield new messages as soon as there are any, or the progress once a second."""
         self._news.clear()
         found = await self._queue.find_topic(self._topic.number)
         if found is None:
@@ -256,30 +275,28 @@ class _Stream:
 
     async def _read(self, span: Range) -> AsyncGenerator[bytes, None]:
         descending = self._query.order == "desc"
-        async for block in blocks(self._queue, self._topic, span, descending=descending):
-            lines: list[bytes] = []
-            size = 0
-            found = await chosen(block.messages, self._test)
+        share = self._context.reading
+        async for block in blocks(self._queue, self._topic, span, share, descending=descending):
+            found = await filter_messages(block.messages, self._test, share)
             left = max(0, self._query.max - self._found) if self._query.max else len(found)
-            for record in await records_of(self._context, self._topic, found[:left], self._query):
-                self._found += 1
-                line = self._encoder.encode(record)
-                lines += (line, b"\n")
-                size += len(line)
-                if size > PART_BYTES:
-                    yield b"".join(lines)
-                    lines, size = [], 0
+            for first in range(0, min(left, len(found)), PART_MESSAGES):
+                part = found[first : min(left, first + PART_MESSAGES)]
+                lines = await share.map_chunks(self._encode, part, CHUNK_MESSAGES)
+                self._found += len(part)
+                yield b"".join(lines)
             self._place = block.rest.until if descending else block.rest.first
-            if len(found) > left:  # what is not sent is where to go on
+            if len(found) > left:  # the first message that was not sent
                 self._place = found[left].offset + descending
             seen = [each for each in block.messages if (each.offset >= self._place) == descending]
             self._scanned += len(seen)
             if self._clock() - self._told_at >= PROGRESS_SECONDS:
-                lines.append(self._progress())
-            if lines:
-                yield b"".join(lines)
+                yield self._progress()
             if self._is_done():
                 return
+
+    async def _encode(self, messages: Sequence[StoredMessage]) -> list[bytes]:
+        records = await make_records(self._context, self._topic, messages, self._query)
+        return [self._encoder.encode(record) + b"\n" for record in records]
 
     def _is_done(self) -> bool:
         return 0 < self._query.max <= self._found
@@ -294,6 +311,8 @@ class _Stream:
 
 
 async def publish(call: Call[Project, Publish]) -> Publication:
+    if not call.body.exported:
+        _check_attributes(call.body.messages)
     drafts = [_draft(each, place) for place, each in enumerate(call.body.messages)]
     once = call.body.once
     key = Once(once.producer, once.epoch, once.sequence) if once is not None else None
@@ -303,6 +322,13 @@ async def publish(call: Call[Project, Publish]) -> Publication:
         drafts = await decoder.validate(topic, drafts)
     appended = await call.queue.publish(name, drafts, key)
     return Publication(appended.message_ids(), appended.first)
+
+
+def _check_attributes(messages: Sequence[NewMessage]) -> None:
+    """Check the number of attributes; their lengths are a limit of the broker."""
+    for place, message in enumerate(messages):
+        if len(message.attributes) > ATTRIBUTES_MAX:
+            raise InvalidArgumentError(f"messages[{place}] may have at most {ATTRIBUTES_MAX} attributes")
 
 
 def _draft(message: NewMessage, place: int) -> Draft:
@@ -323,17 +349,25 @@ ROUTES = (
         "GET",
         "/topics/{topic}/messages",
         read_messages,
-        "Messages of a topic, left as they are.",
+        "Read messages of a topic without consuming them.",
         MessagePage,
         PageQuery,
     ),
-    Route("POST", "/topics/{topic}/messages", publish, "Publish, all of them or none.", Publication, Project, Publish),
-    Route("GET", "/topics/{topic}/messages/{offset}", read_message, "One message of a topic.", Message, BodyQuery),
+    Route(
+        "POST",
+        "/topics/{topic}/messages",
+        publish,
+        "Publish messages: all of them or none.",
+        Publication,
+        Project,
+        Publish,
+    ),
+    Route("GET", "/topics/{topic}/messages/{offset}", read_message, "Read a message of a topic.", Message, BodyQuery),
     Route(
         "GET",
         "/topics/{topic}/stream",
         stream_messages,
-        "Messages of a topic as they are found, one a line.",
+        "Stream messages of a topic as JSON lines.",
         (Message, StreamLine),
         StreamQuery,
         media=NDJSON_TYPE,

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the admin API, made from its table."""
+"""The OpenAPI document of the admin API, made from its routes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from penstock.doors.http.admin.calls import JSON_TYPE, Route
-from penstock.doors.http.admin.checking import described
+from penstock.doors.http.admin.checking import record_schema
 
 _REFERENCE = "#/components/schemas/{name}"
 _NAMED = re.compile(r"{(\w+)}")
 _ABOUT = {
     "project": "The name of a project.",
     "offset": "An offset of the topic.",
-    "id": "An id that an earlier answer gave.",
+    "id": "An id from an earlier answer.",
     "name": "A name.",
 }
 _ABOUT_NAMES = "A short name, or a full one such as projects/p/{0}s/x with its slashes escaped (%2F)."
@@ -45,7 +45,7 @@ def document(routes: Iterable[Route], version: str, base: str) -> dict[str, Any]
         "info": {
             "title": "Penstock admin API",
             "version": version,
-            "description": "Look inside a server, and act. Instants are RFC 3339 in UTC, durations are seconds.",
+            "description": "Inspect and administer a server. Instants are RFC 3339 in UTC. Durations are in seconds.",
         },
         "servers": [{"url": base}],
         "security": [{}, {"token": []}],
@@ -53,7 +53,9 @@ def document(routes: Iterable[Route], version: str, base: str) -> dict[str, Any]
         "components": {
             "schemas": schemas,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "responses": {"Error": {"description": "Why not, in one sentence.", "content": _content(Error)}},
+            "responses": {
+                "Error": {"description": "The request failed. One sentence says why.", "content": _content(Error)}
+            },
         },
     }
 
@@ -73,7 +75,7 @@ def _operation(route: Route) -> dict[str, Any]:
         },
     }
     if route.dry_answer is not None:
-        dry = {"description": "What would be done.", "content": _content(route.dry_answer)}
+        dry = {"description": "The preview of a dry run.", "content": _content(route.dry_answer)}
         operation["responses"] = {"200": dry, **operation["responses"]}
     if route.body is not None:
         required = not _may_be_empty(route.body)
@@ -112,7 +114,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
-    shape = described(query)
+    shape = record_schema(query)
     required = shape.get("required", ())
     parameters = []
     for name, schema in shape["properties"].items():

@@ -1,4 +1,4 @@
-"""Pages as queries of this API ask for them."""
+"""Paging parameters of queries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock.doors.paging import PAGE_SIZE, PAGE_SIZE_MAX, Page
 
 T = TypeVar("T")
 
-PageSize = Annotated[int, msgspec.Meta(ge=1, le=PAGE_SIZE_MAX, description="How many at most.")]
-PageToken = Annotated[str, msgspec.Meta(description="The next_page_token of the page before.")]
+PageSize = Annotated[int, msgspec.Meta(ge=1, le=PAGE_SIZE_MAX, description="Maximum number of items in the page.")]
+PageToken = Annotated[str, msgspec.Meta(description="next_page_token of the previous page.")]
 
 
 class Paging(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,16 +1,23 @@
-"""Projects: what names live in, with how much there is of each."""
+"""Projects over the admin API: listed with counts, and deleted."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Route, project_name
+from penstock.doors.http.admin.calls import Call, Context, Route, project_name
+from penstock.doors.http.admin.listing import CHUNK_NAMES
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count
-from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, parts_of, project_of
+from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, parts_of
+from penstock.engine.port import Kind
+from penstock.names import prefix
+from penstock.services import projects
+
+KINDS: tuple[Kind, Kind] = (TOPICS, SUBSCRIPTIONS)
+LAST_CHARACTER = "\U0010ffff"
 
 
 class ProjectRecord(msgspec.Struct):
@@ -27,40 +34,71 @@ class ProjectPage(msgspec.Struct):
 
 
 async def list_projects(call: Call[Paging, None]) -> ProjectPage:
-    """Every project that has something in it, and the server's own."""
-    found = {call.context.default_project: ProjectRecord(call.context.default_project)}
+    """Return all projects that have topics or subscriptions, and the default project."""
+    context = call.context
+    found = {context.default_project} | await _projects(context, TOPICS) | await _projects(context, SUBSCRIPTIONS)
+    page = page_of(found, call.query)
+    records = [await _record(context, project) for project in page.items]
+    return ProjectPage(records, page.next_page_token, page.total)
 
-    def of(name: str, kind: str = TOPICS) -> ProjectRecord:
-        project = parts_of(name, kind)[0]
-        return found.setdefault(project, ProjectRecord(project))
 
-    for topic in await call.queue.topics():
-        of(topic.name).topics += 1
-    names = [each.name for each in await call.queue.subscriptions()]
-    for counted in await call.queue.subscription_statistics(names):
-        record = of(counted.subscription, SUBSCRIPTIONS)
-        record.subscriptions += 1
-        record.backlog_messages += counted.backlog_messages
-    page = page_of(found.values(), call.query, lambda each: each.project)
-    return ProjectPage(*page)
+async def _projects(context: Context, kind: Kind) -> set[str]:
+    """Return the projects of all names, at the cost of one look for each project."""
+    found, after = set[str](), ""
+    while True:
+        async with context.listing:
+            while not context.listing.is_over:
+                names = (await context.queue.names(kind, "", after, 1)).names
+                if not names:
+                    return found
+                project = parts_of(names[0], kind)[0]
+                found.add(project)
+                after = f"{prefix(project, kind)}{LAST_CHARACTER}" if project else names[0]
+
+
+async def _record(context: Context, project: str) -> ProjectRecord:
+    queue = context.queue
+    if not project:  # names outside any project
+        return await _record_of_others(context)
+    topics = (await queue.names(TOPICS, prefix(project, TOPICS), most=1)).total
+    names = (await queue.names(SUBSCRIPTIONS, prefix(project, SUBSCRIPTIONS))).names
+    return ProjectRecord(project, topics, len(names), await _count_backlog(context, names))
+
+
+async def _record_of_others(context: Context) -> ProjectRecord:
+    names = {kind: (await context.queue.names(kind)).names for kind in KINDS}
+    topics, subscriptions = [
+        await context.listing.filter(lambda name, kind=kind: not parts_of(name, kind)[0], names[kind])  # type: ignore[misc]
+        for kind in KINDS
+    ]
+    return ProjectRecord("", len(topics), len(subscriptions), await _count_backlog(context, subscriptions))
+
+
+async def _count_backlog(context: Context, subscriptions: Sequence[str]) -> int:
+    async def work(chunk: Sequence[str]) -> list[int]:
+        return list((await context.queue.backlog_messages(chunk)).values())
+
+    return sum(await context.listing.map_chunks(work, subscriptions, CHUNK_NAMES))
 
 
 async def delete_project(call: Call[Any, None]) -> None:
-    """Its topics, subscriptions and snapshots with all messages, and its clock; schemas and accounts stay."""
     call.check_testing()
-    project, queue = project_name(call.path["project"]), call.queue
-    subscriptions = [each.name for each in await queue.subscriptions() if project_of(each.name) == project]
-    snapshots = [each.name for each in await queue.snapshots() if project_of(each.name) == project]
-    topics = [each.name for each in await queue.topics() if project_of(each.name) == project]
-    await asyncio.gather(  # all are decided before any is waited for
-        *[queue.delete_subscription(name) for name in subscriptions],
-        *[queue.delete_snapshot(name) for name in snapshots],
-        *[queue.delete_topic(name) for name in topics],
-    )
-    await queue.time.forget(project)
+    await projects.delete_project(call.queue, call.services.time, project_name(call.path["project"]))
 
 
 ROUTES = (
-    Route("GET", "/projects", list_projects, "Projects.", ProjectPage, Paging),
-    Route("DELETE", "/projects/{project}", delete_project, "All that is in a project."),
+    Route(
+        "GET",
+        "/projects",
+        list_projects,
+        "List the projects with the number of topics, subscriptions and unacked messages.",
+        ProjectPage,
+        Paging,
+    ),
+    Route(
+        "DELETE",
+        "/projects/{project}",
+        delete_project,
+        "Delete a project with its topics, subscriptions, snapshots and clock.",
+    ),
 )

@@ -1,22 +1,25 @@
-"""Queues: a topic and the subscription of the same name that reads it, in one step."""
+"""Queues over the admin API: a topic and its subscription of the same name, handled as one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.listing import CHUNK_NAMES, CHUNK_ROWS
 from penstock.doors.http.admin.paging import Paging
 from penstock.doors.http.admin.records import Names
 from penstock.doors.http.admin.subscriptions import Backlog, Order, counts_of, is_queue, sorted_page, with_recent
 from penstock.doors.http.admin.topics import Recent, Search, Sort
-from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, full_name, parts_of
+from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, TOPICS, check_new_name, full_name, parts_of
 from penstock.engine.statistics import SubscriptionStatistics
 from penstock.errors import AlreadyExistsError, NotFoundError
+from penstock.names import prefix
 
 
-class QueueRecord(Backlog, kw_only=True):
+class QueueRecord(Backlog, kw_only=True):  # type: ignore[call-arg]
     subscription: str
     names: Names
 
@@ -40,31 +43,39 @@ class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def list_queues(call: Call[QueueQuery, None]) -> QueuePage:
-    query = call.query
-    found = [
-        each.name
-        for each in await call.queue.subscriptions()
-        if is_queue(each) and not each.detached and query.project in ("", parts_of(each.name, SUBSCRIPTIONS)[0])
-    ]
-    chosen = [name for name in found if query.search in parts_of(name, SUBSCRIPTIONS)[1]]
-    page, counted = await sorted_page(call.context, chosen, query, query.sort)
-    records = [_record(call.context, counted[name]) for name in page.items if name in counted]
-    recent = with_recent(call.context, records, query.recent, "subscription")
+    query, context = call.query, call.context
+    names = (await call.queue.names(SUBSCRIPTIONS, prefix(query.project, SUBSCRIPTIONS) if query.project else "")).names
+
+    async def choose(chunk: Sequence[str]) -> list[str]:
+        found = await call.queue.find_subscriptions(chunk)
+        return [each.name for each in found if is_queue(each) and not each.detached and query.search in _id(each.name)]
+
+    async def work(chunk: Sequence[str]) -> list[QueueRecord]:
+        return [_record(context, each) for each in await call.queue.subscription_statistics(chunk)]
+
+    chosen = await context.listing.map_chunks(choose, names, CHUNK_NAMES)
+    page = await sorted_page(context, chosen, query, query.sort)
+    records = await context.listing.map_chunks(work, page.items, CHUNK_ROWS)
+    recent = with_recent(context, records, query.recent, "subscription")
     return QueuePage(recent, page.next_page_token, page.total)
+
+
+def _id(subscription: str) -> str:
+    return parts_of(subscription, SUBSCRIPTIONS)[1]
 
 
 async def create_queue(call: Call[Any, NewQueue]) -> QueueRecord:
     topic, subscription = _names(call, call.body.name)
-    if not await call.queue.provide_queue(topic, subscription, QUEUE_OPTIONS):
+    if not await call.queue.provide_queue(check_new_name(topic, TOPICS), subscription, QUEUE_OPTIONS):
         raise AlreadyExistsError(f"Queue already exists: {call.body.name}")
-    return await _found(call, subscription)
+    return await _load(call, subscription)
 
 
 async def show_queue(call: Call[Project, None]) -> QueueRecord:
     topic, subscription = _names(call, call.path["queue"])
     if await call.queue.find_queue(topic, subscription) is None:
         raise NotFoundError(f"Queue not found: {call.path['queue']}")
-    return await _found(call, subscription)
+    return await _load(call, subscription)
 
 
 async def delete_queue(call: Call[Project, None]) -> None:
@@ -75,12 +86,12 @@ async def delete_queue(call: Call[Project, None]) -> None:
 
 
 def _names(call: Call[Any, Any], name: str) -> tuple[str, str]:
-    """The topic and the subscription of a queue; in full, a queue has the name of its topic."""
+    """Return the names of the topic and the subscription of a queue."""
     topic = call.topic(name)
     return topic, full_name(parts_of(topic)[0], SUBSCRIPTIONS, parts_of(topic)[1])
 
 
-async def _found(call: Call[Any, Any], subscription: str) -> QueueRecord:
+async def _load(call: Call[Any, Any], subscription: str) -> QueueRecord:
     for counted in await call.queue.subscription_statistics([subscription]):
         return _record(call.context, counted)
     raise NotFoundError(f"Subscription not found: {subscription}")
@@ -99,8 +110,8 @@ def _record(context: Context, counted: SubscriptionStatistics) -> QueueRecord:
 
 
 ROUTES = (
-    Route("GET", "/queues", list_queues, "Queues, in pages.", QueuePage, QueueQuery),
-    Route("POST", "/queues", create_queue, "Make a queue.", QueueRecord, body=NewQueue, status=201),
-    Route("GET", "/queues/{queue}", show_queue, "A queue.", QueueRecord, Project),
+    Route("GET", "/queues", list_queues, "List queues.", QueuePage, QueueQuery),
+    Route("POST", "/queues", create_queue, "Create a queue.", QueueRecord, body=NewQueue, status=201),
+    Route("GET", "/queues/{queue}", show_queue, "Get a queue.", QueueRecord, Project),
     Route("DELETE", "/queues/{queue}", delete_queue, "Delete a queue.", query=Project),
 )

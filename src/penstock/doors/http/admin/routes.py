@@ -1,4 +1,4 @@
-"""The one table of the admin API: serving, checking and the OpenAPI document follow from it."""
+"""The routes of the admin API. Serving, checking and the OpenAPI document follow from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.doors.http.admin import (
     topology,
 )
 from penstock.doors.http.admin.calls import Route
-from penstock.doors.http.admin.checking import decoded
+from penstock.doors.http.admin.checking import unquote_segment
 
 BASE = "/admin/v1"
 
@@ -55,7 +55,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 class Place(NamedTuple):
-    """What is at a path: the routes by method, and what stands in the named places."""
+    """The routes of a path by method, and the values of its named segments."""
 
     routes: Mapping[str, Route]
     named: Mapping[str, str]
@@ -75,11 +75,11 @@ class Table:
             self._by_length.setdefault(len(pattern), []).append(pattern)
 
     def find(self, path: str) -> Place | None:
-        """What a path below the base leads to."""
+        """Return the routes of a path below the base."""
         segments = path.split("/")[1:]
         for pattern in self._by_length.get(len(segments), ()):
             pairs = list(zip(pattern, segments, strict=True))
             if all(part.startswith("{") or part == segment for part, segment in pairs):
-                named = {part[1:-1]: decoded(segment) for part, segment in pairs if part.startswith("{")}
+                named = {part[1:-1]: unquote_segment(segment) for part, segment in pairs if part.startswith("{")}
                 return Place(self._paths[pattern], named)
         return None

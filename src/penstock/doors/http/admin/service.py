@@ -1,4 +1,4 @@
-"""The admin API: from an HTTP request to the row of the table that answers it, and back."""
+"""The admin API: finds the route of a request, decodes the request and encodes the answer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from penstock.wire.http1 import Request, Response
 BODY_BYTES_MAX = 16 << 20
 
 _FRESH = ("Cache-Control", "no-store")
-_NOTHING = f"There is nothing here; GET {BASE}/openapi.json lists what there is."
+_NOTHING = f"Not found. GET {BASE}/openapi.json describes the admin API."
 
 
 class Admin:
     def __init__(self, context: Context, access: Access, routes: tuple[Route, ...] = ROUTES) -> None:
-        described = Route("GET", "/openapi.json", self._describe, "This document.", dict[str, Any])
+        described = Route(
+            "GET", "/openapi.json", self._describe, "Get the OpenAPI document of the admin API.", dict[str, Any]
+        )
         self._routes = (*routes, described)
         self._table = Table(self._routes)
         self._context = context
@@ -31,7 +33,7 @@ class Admin:
         self._description: Response | None = None  # made when it is first asked for
 
     async def answer(self, request: Request) -> Response:
-        """PenstockErrors are the caller's to show."""
+        """Return the answer to a request. A PenstockError is left to the caller."""
         if refused := self._access.refusal(request):
             return refused
         place = self._table.find(request.path.removeprefix(BASE))
@@ -40,7 +42,7 @@ class Admin:
         route = place.routes.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             methods = ", ".join(sorted(place.routes))
-            return error_response(405, f"Possible here: {methods}.", ("Allow", methods))
+            return error_response(405, f"Allowed methods: {methods}.", ("Allow", methods))
         if request.body and request.header("content-type").partition(";")[0].strip().lower() != JSON_TYPE:
             return error_response(415, f"A body must have Content-Type: {JSON_TYPE}.")
         call = Call(
@@ -64,7 +66,7 @@ def _body(route: Route, request: Request) -> Any:
     if route.body is not None:
         return read_body(route.body, request.body)
     if request.body and request.method not in READS:
-        raise InvalidArgumentError("No body is expected here")
+        raise InvalidArgumentError("This request takes no body")
     return None
 
 

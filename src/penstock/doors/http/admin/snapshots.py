@@ -1,4 +1,4 @@
-"""Snapshots: what was unacked on one subscription at an instant, to seek back to."""
+"""Snapshots over the admin API: the unacked messages of a subscription at an instant, to seek back to."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 import msgspec
 
+from penstock.broker.limits import check_labels
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.instants import made_at
+from penstock.doors.http.admin.options import Labels
 from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Now, made_at
+from penstock.doors.http.admin.records import Now
 from penstock.doors.http.admin.topics import Search
-from penstock.doors.resources import SNAPSHOTS, parts_of
+from penstock.doors.resources import SNAPSHOTS, check_new_name, parts_of
 from penstock.engine.port import SnapshotDump
 from penstock.errors import NotFoundError
 
@@ -43,23 +46,24 @@ class NewSnapshot(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     subscription: str
     project: str = ""
-    labels: dict[str, str] = {}
+    labels: Labels = {}
 
 
 async def list_snapshots(call: Call[SnapshotQuery, None]) -> SnapshotPage:
     query = call.query
-    found = [
-        each
-        for each in await call.queue.snapshots()
-        if query.search in each.name and query.project in ("", parts_of(each.name, SNAPSHOTS)[0])
-    ]
+
+    def is_wanted(one: SnapshotDump) -> bool:
+        return query.search in one.name and query.project in ("", parts_of(one.name, SNAPSHOTS)[0])
+
+    found = await call.context.listing.filter(is_wanted, await call.queue.snapshots())
     page = page_of(found, query, lambda each: each.name)
     return SnapshotPage([_record(call.context, each) for each in page.items], page.next_page_token, page.total)
 
 
 async def create_snapshot(call: Call[Any, NewSnapshot]) -> Snapshot:
     body = call.body
-    name, subscription = call.snapshot(body.name), call.subscription(body.subscription)
+    check_labels(body.labels)
+    name, subscription = check_new_name(call.snapshot(body.name), SNAPSHOTS), call.subscription(body.subscription)
     return _record(call.context, await call.queue.create_snapshot(name, subscription, body.labels))
 
 
@@ -91,10 +95,16 @@ def _record(context: Context, one: SnapshotDump) -> Snapshot:
 
 
 ROUTES = (
-    Route("GET", "/snapshots", list_snapshots, "Snapshots, in pages.", SnapshotPage, SnapshotQuery),
+    Route("GET", "/snapshots", list_snapshots, "List snapshots.", SnapshotPage, SnapshotQuery),
     Route(
-        "POST", "/snapshots", create_snapshot, "Remember what is unacked now.", Snapshot, body=NewSnapshot, status=201
+        "POST",
+        "/snapshots",
+        create_snapshot,
+        "Take a snapshot of the unacked messages of a subscription.",
+        Snapshot,
+        body=NewSnapshot,
+        status=201,
     ),
-    Route("GET", "/snapshots/{snapshot}", show_snapshot, "A snapshot.", Snapshot, Project),
+    Route("GET", "/snapshots/{snapshot}", show_snapshot, "Get a snapshot.", Snapshot, Project),
     Route("DELETE", "/snapshots/{snapshot}", delete_snapshot, "Delete a snapshot.", query=Project),
 )

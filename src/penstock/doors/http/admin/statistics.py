@@ -1,28 +1,29 @@
-"""Statistics, samples and the live stream of events."""
+"""Statistics, samples and the live stream of events over the admin API."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from penstock.broker.counts import SAMPLED
 from penstock.broker.model import SECOND
 from penstock.doors.http.admin.calls import Call, NoQuery, Route
-from penstock.doors.http.admin.events import NAMED_MAX, Client
-from penstock.doors.http.admin.records import Count, Counts, made_at
-from penstock.doors.http.admin.rings import MINUTE, MINUTES_KEPT, SECONDS_KEPT, Field
-from penstock.doors.http.admin.samples import (
+from penstock.doors.http.admin.events import EVENTS, NAMED_MAX, Client
+from penstock.doors.http.admin.instants import made_at
+from penstock.doors.http.admin.records import Count, Counts
+from penstock.engine.statistics import DOOR_COUNTS
+from penstock.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from penstock.services.samples import (
     DOOR_FIELDS,
     SERVER_FIELDS,
     SUBSCRIPTION_FIELDS,
     TOPIC_FIELDS,
-    Totals,
     quantile,
 )
-from penstock.engine.statistics import DOOR_COUNTS
-from penstock.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
+from penstock.services.series import MINUTE, MINUTES_KEPT, SECONDS_KEPT, Field
 from penstock.wire.http1 import Response
 
 EVENT_STREAM = "text/event-stream"
@@ -41,17 +42,17 @@ class Commits(msgspec.Struct):
     p99_seconds: float
 
 
-class DoorStatistics(msgspec.Struct):
-    """`counts`: requests refused and connections turned away, by kind. The others: what went through it since the
-    start, and in `per_second` as the mean of the last 10 seconds."""
-
+class DoorCounts(msgspec.Struct):
     counts: Counts
-    publishes: Count = 0
-    messages_in: Count = 0
-    pulls: Count = 0
-    messages_out: Count = 0
-    acks: Count = 0
-    returns: Count = 0
+
+
+_TRAFFIC = [(name, Count, 0) for name in DOOR_COUNTS]
+
+
+class DoorStatistics(msgspec.defstruct("DoorTraffic", _TRAFFIC, bases=(DoorCounts,))):  # type: ignore[misc]
+    """`counts`: requests refused and connections turned away since the start, by kind. `per_second`: the mean of the
+    last 10 seconds of the other counters."""
+
     per_second: dict[str, float] = {}
 
 
@@ -68,20 +69,23 @@ class FlowOut(msgspec.Struct):
 
 
 class Flows(msgspec.Struct):
-    """Messages between doors and topics and subscriptions, those with the most; the mean of the last 10 seconds."""
+    """The largest flows of messages from protocols to topics and from subscriptions to protocols.
+
+    Rates are means of the last 10 seconds.
+    """
 
     entered: list[FlowIn]
     left: list[FlowOut]
 
 
-class StatisticsRecord(msgspec.Struct):
+class Moment(msgspec.Struct):
     at: datetime
-    published: Rate
-    published_bytes: Rate
-    delivered: Rate
-    acked: Rate
-    returned: Rate
-    dead_lettered: Rate
+
+
+_RATES = [(each.name, Annotated[Rate, msgspec.Meta(description=each.help)]) for each in SAMPLED]
+
+
+class StatisticsRecord(msgspec.defstruct("Rates", _RATES, bases=(Moment,))):  # type: ignore[misc]
     backlog_messages: Count
     in_flight_messages: Count
     oldest_age_seconds: float
@@ -94,14 +98,16 @@ class StatisticsRecord(msgspec.Struct):
 
 class SamplesQuery(msgspec.Struct, forbid_unknown_fields=True):
     what: Literal["server", "door", "topic", "subscription"] = "server"
-    name: Annotated[str, msgspec.Meta(description="Of the door, topic or subscription.")] = ""
+    name: Annotated[str, msgspec.Meta(description="Name of the door, topic or subscription.")] = ""
     seconds: Annotated[int, msgspec.Meta(ge=1, le=86400, description="How far back.")] = SECONDS_KEPT
-    step: Annotated[int, msgspec.Meta(description="1: seconds of the last 15 minutes; 60: minutes of 24 hours.")] = 1
+    step: Annotated[
+        int, msgspec.Meta(description="1: one row per second, 15 minutes. 60: one per minute, 24 hours.")
+    ] = 1
     project: str = ""
 
 
 class SamplesRecord(msgspec.Struct):
-    """A row is what happened in the step that ended at its time: `start`, then one `step` later each."""
+    """Rows of samples. The first row is the step that ended at `start`; each next row is one `step` later."""
 
     step: int
     start: datetime
@@ -110,13 +116,13 @@ class SamplesRecord(msgspec.Struct):
 
 
 class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
-    topics: Annotated[str, msgspec.Meta(description="Names with commas; none: the busiest.")] = ""
-    subscriptions: Annotated[str, msgspec.Meta(description="Names with commas; none: the busiest.")] = ""
+    topics: Annotated[str, msgspec.Meta(description="Names, separated by commas. Default: the busiest.")] = ""
+    subscriptions: Annotated[str, msgspec.Meta(description="Names, separated by commas. Default: the busiest.")] = ""
     project: str = ""
 
 
 async def show_statistics(call: Call[NoQuery, None]) -> StatisticsRecord:
-    samples = call.live.samples
+    samples = call.services.samples
     rates, totals, first, last = samples.rates(), samples.totals, samples.recent[0], samples.recent[-1]
     seconds = max((last.at - first.at) / SECOND, 1.0)
     counted = call.context.condition.counts.items()
@@ -132,7 +138,7 @@ async def show_statistics(call: Call[NoQuery, None]) -> StatisticsRecord:
     entered, left = samples.flows(FLOWS_SHOWN)
     return StatisticsRecord(
         at=made_at(last.at),
-        **{name: Rate(rates[name], getattr(totals, name)) for name in Totals._fields},
+        **{name: Rate(rates[name], total) for name, total in totals.items()},
         backlog_messages=last.backlog_messages,
         in_flight_messages=last.in_flight_messages,
         oldest_age_seconds=last.oldest_age_seconds,
@@ -150,7 +156,7 @@ async def show_statistics(call: Call[NoQuery, None]) -> StatisticsRecord:
 
 
 async def show_samples(call: Call[SamplesQuery, None]) -> SamplesRecord:
-    query, samples = call.query, call.live.samples
+    query, samples = call.query, call.services.samples
     if query.step not in (1, MINUTE):
         raise InvalidArgumentError(f"step must be 1 or {MINUTE}")
     if query.what != "server" and not query.name:
@@ -175,12 +181,13 @@ async def show_samples(call: Call[SamplesQuery, None]) -> SamplesRecord:
 
 
 async def stream_events(call: Call[EventsQuery, None]) -> Response:
-    events = call.live.events
+    events = call.context.events
+    assert events is not None, "made with the services"
     topics = [call.topic(name) for name in _names(call.query.topics)]
     subscriptions = [call.subscription(name) for name in _names(call.query.subscriptions)]
     client = Client(topics, subscriptions, notices=call.may_change)
     if events.is_full:
-        raise ResourceExhaustedError("Too many programs listen to events")
+        raise ResourceExhaustedError("Too many clients listen to events")
     headers = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-store"))
     return Response(200, headers, parts=events.listen(client))
 
@@ -192,15 +199,13 @@ def _names(text: str) -> list[str]:
     return names
 
 
-_LINE: Any = dict[str, Any]
-
 ROUTES = (
-    Route("GET", "/statistics", show_statistics, "Totals and rates of the whole server.", StatisticsRecord),
+    Route("GET", "/statistics", show_statistics, "Get totals and rates of the whole server.", StatisticsRecord),
     Route(
         "GET",
         "/samples",
         show_samples,
-        "Rates of the last 15 minutes or 24 hours.",
+        "Get samples of the last 15 minutes or 24 hours.",
         SamplesRecord,
         SamplesQuery,
     ),
@@ -208,8 +213,8 @@ ROUTES = (
         "GET",
         "/events",
         stream_events,
-        "What happens, as it comes.",
-        _LINE,
+        "Stream samples, changes of resources and warnings as server-sent events.",
+        EVENTS,
         EventsQuery,
         media=EVENT_STREAM,
     ),

@@ -1,4 +1,4 @@
-"""The stories of messages: published, delivered through which door, returned, acked, dead-lettered."""
+"""Stories of messages over the admin API: each event as a record with a sentence."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ import msgspec
 from penstock.broker.model import FOREVER
 from penstock.broker.names import MAX_OFFSET
 from penstock.doors.http.admin.calls import Call, Project, Route
-from penstock.doors.http.admin.records import Count, instant, made_at
+from penstock.doors.http.admin.instants import instant, made_at
+from penstock.doors.http.admin.records import Count
 from penstock.doors.http.admin.topics import topic_of
-from penstock.doors.resources import SUBSCRIPTIONS, parts_of
-from penstock.engine.port import Happening
 from penstock.errors import InvalidArgumentError
+from penstock.names import PROTOCOLS, SUBSCRIPTIONS, parts_of
+from penstock.services.stories import Event
 
 MESSAGES_MAX = 1000
 
 _SENTENCES = {
     "published": "Published{origin}.",
     "moved": "Moved{away} to {other}.",
-    "delivered": "Delivered to {name}{through}{until}.",
+    "delivered": "Delivered to {name}{protocol}.{deadline}",
     "acked": "Acked by {name}.",
-    "returned": "Returned by a consumer of {name}{again}.",
-    "unseen": "Handed back by {name} before any program saw it.",
-    "lapsed": "Its lease in {name} ran out{again}.",
-    "extended": "Its lease in {name} was extended{until}.",
-    "delayed": "Waits in {name}{again}.",
-    "held": "Waits in {name} for an earlier message of its key.",
-    "dead-letter": "Moved by {name} to {other}, its dead letter topic.",
-    "skipped": "Counts as acked in {name}, which was purged or set to a place behind it.",
-    "sought": "To be delivered anew from {name}, which was set to a place before it.",
-    "expired": "Its time to live ended in {name}.",
-    "retention": "Given up by {name}: it was kept for as long as the subscription keeps messages.",
+    "returned": "Returned by a consumer of {name}.{again}",
+    "unseen": "Returned by {name} before a program received it.",
+    "lapsed": "The ack deadline in {name} expired.{again}",
+    "extended": "The ack deadline in {name} was extended.{deadline}",
+    "delayed": "Delayed in {name}.{again}",
+    "held": "Waits in {name} for an earlier message with its ordering key.",
+    "dead-letter": "Moved by {name} to its dead letter topic {other}.",
+    "skipped": "Counts as acked in {name}, which was purged or moved past it by a seek.",
+    "sought": "Will be delivered again by {name}, which was moved back before it by a seek.",
+    "expired": "Expired in {name}: its time to live ended.",
+    "retention": "Dropped by {name}: the retention time of the subscription ended.",
 }
 
 
@@ -45,17 +46,15 @@ class StoryEvent(msgspec.Struct):
     sentence: str
     other: Annotated[
         str | None,
-        msgspec.Meta(description="The topic that a moved message went to; of a published one, what it was moved from."),
+        msgspec.Meta(description="The topic it was moved to. For a publish by a move: where the message came from."),
     ] = None
 
 
-Complete = Annotated[
-    bool, msgspec.Meta(description="It begins with its publish, and subscriptions that are there are told of in full.")
-]
+Complete = Annotated[bool, msgspec.Meta(description="Whether the story is known from the publish of the message on.")]
 
 
 class StoryRecord(msgspec.Struct):
-    """`sentence`: how far back the server knows."""
+    """The story of one message. `sentence` says since when events are kept."""
 
     events: list[StoryEvent]
     complete: Complete
@@ -79,7 +78,7 @@ class OffsetStory(msgspec.Struct):
 
 
 class StoriesPage(msgspec.Struct):
-    """`next_offset`: where to go on, as `from`; `complete`: there is nothing there yet."""
+    """Stories of consecutive messages. `next_offset` is `from` of the next page. `complete`: this page is the last."""
 
     stories: list[OffsetStory]
     next_offset: Count
@@ -87,52 +86,48 @@ class StoriesPage(msgspec.Struct):
 
 
 async def show_story(call: Call[Project, None]) -> StoryRecord:
-    given = call.path["offset"]
-    if not (given.isascii() and given.isdigit() and len(given) < 20):
-        raise InvalidArgumentError("An offset is a whole number")
-    offset = int(given)
-    story = await call.queue.story(call.topic(), offset, offset + 1)
+    text = call.path["offset"]
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise InvalidArgumentError("The offset must be a whole number")
+    offset = int(text)
+    topic = await topic_of(call)
+    story = call.services.stories.of(topic.name, offset, offset + 1)
     since = made_at(story.known_since)
-    sentence = f"Known since {since:%Y-%m-%d %H:%M:%S} UTC; what was before is not kept."
-    events = [_event(each) for each in story.happenings[offset]]
-    return StoryRecord(events, _complete(story.happenings[offset]), since, sentence)
+    sentence = f"Events before {since:%Y-%m-%d %H:%M:%S} UTC are not kept."
+    events = [_event(each) for each in story.events[offset]]
+    return StoryRecord(events, story.is_complete(offset), since, sentence)
 
 
 async def list_stories(call: Call[StoriesQuery, None]) -> StoriesPage:
     topic = await topic_of(call)
     first = min(call.query.start, topic.tail)
     until = min(first + call.query.max, topic.tail)
-    story = await call.queue.story(topic.name, first, until)
-    told = [
-        OffsetStory(offset, str(topic.first_id + offset), [_event(each) for each in happenings], _complete(happenings))
-        for offset, happenings in story.happenings.items()
+    story = call.services.stories.of(topic.name, first, until)
+    stories = [
+        OffsetStory(offset, str(topic.first_id + offset), list(map(_event, events)), story.is_complete(offset))
+        for offset, events in story.events.items()
     ]
-    return StoriesPage(told, until, until == topic.tail)
+    return StoriesPage(stories, until, until == topic.tail)
 
 
-def _complete(happenings: list[Happening]) -> bool:
-    """What is forgotten is forgotten from the oldest on."""
-    return bool(happenings) and happenings[0].kind == "published"
-
-
-def _event(each: Happening) -> StoryEvent:
+def _event(each: Event) -> StoryEvent:
     at, until, name = made_at(each.at), instant(each.until), parts_of(each.subscription, SUBSCRIPTIONS)[1]
     other = each.other.rpartition("/")[2]
     clock = _clock(until, at) if until is not None and each.until < FOREVER else ""
     sentence = _SENTENCES[each.kind].format(
         name=name,
-        through=f" through the {each.door} door" if each.door else "",
-        until=f", until {clock} UTC" if clock else "",
-        again=f", to be delivered again from {clock} UTC on" if clock else "",
+        protocol=f" ({PROTOCOLS.get(each.door, each.door)})" if each.door else "",
+        deadline=f" Ack deadline {clock} UTC." if clock else "",
+        again=f" Next delivery from {clock} UTC on." if clock else "",
         origin=f", moved here from {other}" if other else "",
         away=f" from {name}" if name else "",
-        other=other or "a topic that is gone",
+        other=other or "a deleted topic",
     )
     return StoryEvent(at, each.kind, each.subscription or None, each.door, sentence, each.other or None)
 
 
 def _clock(until: datetime, at: datetime) -> str:
-    """With its day where that is another one."""
+    """Return the time of day, with the date if it is not the date of the event."""
     return f"{until:%H:%M:%S}" if until.date() == at.date() else f"{until:%Y-%m-%d %H:%M:%S}"
 
 
@@ -141,7 +136,7 @@ ROUTES = (
         "GET",
         "/topics/{topic}/stories",
         list_stories,
-        "What happened to the messages of a topic, as far as the server still knows.",
+        "List the stories of consecutive messages: published, delivered, returned, acked and so on.",
         StoriesPage,
         StoriesQuery,
     ),
@@ -149,7 +144,7 @@ ROUTES = (
         "GET",
         "/topics/{topic}/messages/{offset}/story",
         show_story,
-        "What happened to a message, as far as the server still knows.",
+        "Get the story of a message: published, delivered, returned, acked and so on.",
         StoryRecord,
         Project,
     ),

@@ -1,53 +1,75 @@
-"""Subscriptions: listed, made, shown, changed, deleted."""
+"""Subscriptions over the admin API: listed, created, shown, changed and deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from penstock.broker.model import SubscriptionOptions
+from penstock.broker.counts import SAMPLED_OF_SUBSCRIPTIONS, SUBSCRIPTION_COUNTERS
+from penstock.broker.limits import check_labels
+from penstock.broker.model import SubscriptionOptions, option_specs
 from penstock.broker.names import MAX_OFFSET
 from penstock.doors.consumers import Consumer
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
-from penstock.doors.http.admin.consumers import connected
-from penstock.doors.http.admin.moments import moment
-from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Count, Counts, Names, Now, instant, made_at
+from penstock.doors.http.admin.consumers import connected_consumers
+from penstock.doors.http.admin.counters import counter_values, with_counters
+from penstock.doors.http.admin.instants import instant, made_at, parse_instant
+from penstock.doors.http.admin.listing import (
+    CHUNK_ROWS,
+    Value,
+    count_in_chunks,
+    matching_names,
+    page_by_name,
+    page_by_value,
+    page_of_sorted,
+    within,
+)
+from penstock.doors.http.admin.listing import (
+    Count as CountValues,
+)
+from penstock.doors.http.admin.options import schema_of
+from penstock.doors.http.admin.paging import Paging
+from penstock.doors.http.admin.records import Count, Counts, Names, Now
 from penstock.doors.http.admin.topics import Recent, Search, Sort
 from penstock.doors.paging import Page
-from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, full_name, parts_of
+from penstock.doors.resources import SUBSCRIPTIONS, TOPICS, check_new_name, full_name, parts_of
 from penstock.engine.options import SUBSCRIPTION, NotOfKindError
 from penstock.engine.port import SubscriptionMetadata
 from penstock.engine.statistics import SubscriptionStatistics
 from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.names import prefix
 
-READ_ONLY = ("strict_receipts", "ordering_window", "expired_topic")  # the broker has them, programs cannot write them
-Options = Annotated[dict[str, Any], msgspec.Meta(description="By the names that the Python API gives them.")]
+READ_ONLY = [name for name, spec in option_specs(SubscriptionOptions).items() if spec.read_only]
+Options = Annotated[
+    dict[str, Any],
+    msgspec.Meta(
+        description="Options by the names of the Python API. null means not given.",
+        extra_json_schema=schema_of(SubscriptionOptions),
+    ),
+]
 
 
 Order = (
     Literal["name", "-name", "backlog", "-backlog", "in_flight", "-in_flight", "oldest", "-oldest", "due", "-due"]
     | Literal["rate", "-rate", "acks", "-acks", "dead_letters", "-dead_letters"]
 )
-_SAME = (
-    "backlog_messages",
-    "backlog_bytes",
-    "in_flight_messages",
-    "in_flight_bytes",
-    "delivered",
-    "acked",
-    "returned",
-    "dead_lettered",
-)
-_RATES = ("deliver_rate", "ack_rate", "return_rate", "dead_letter_rate")
+_SIZES = ("backlog_messages", "backlog_bytes", "in_flight_messages", "in_flight_bytes")
+_COLUMNS = {
+    "in_flight": "in_flight_messages",
+    "oldest": "oldest_unacked_age_seconds",
+    "due": "due_age_seconds",
+    "dead_letters": "counts.dead_lettered",
+    "topic": "topic",
+}
+_OF_BACKLOGS = ("in_flight", "oldest", "due")
+_RATES = {"rate": "deliver_rate", "acks": "ack_rate"}
 
 
-class Backlog(msgspec.Struct):
-    """What a subscription has before it, and what it counted since the start."""
-
+class BacklogSize(msgspec.Struct):
     name: str
     project: str
     topic: str
@@ -58,35 +80,35 @@ class Backlog(msgspec.Struct):
     oldest_age_seconds: float
     due_age_seconds: Annotated[
         float,
-        msgspec.Meta(description="For how long one could have been delivered; 0: all are delayed or there is none."),
+        msgspec.Meta(
+            description="How long the oldest deliverable message has been deliverable. 0: all are delayed, or there is "
+            "no message."
+        ),
     ]
-    delivered: Count
-    acked: Count
-    returned: Count
-    dead_lettered: Count
+
+
+class Backlog(with_counters(BacklogSize, SUBSCRIPTION_COUNTERS), kw_only=True):  # type: ignore[misc, call-arg]
+    """The backlog of a subscription, and its counters since the start."""
+
     dropped: Counts
-    deliver_rate: float
-    ack_rate: float
-    return_rate: float
-    dead_letter_rate: float
     last_used_at: datetime | None
     now: Now
     recent: list[float] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Subscription(Backlog, kw_only=True):
+class Subscription(Backlog, kw_only=True):  # type: ignore[call-arg]
     id: str
     names: Names
     created_at: datetime
     detached: bool
     options: Options
     kind: Literal["pull", "push", "queue", "cursor"]
-    consumers: Annotated[int, msgspec.Meta(ge=0, description="Those who are connected, as far as doors know.")]
+    consumers: Annotated[int, msgspec.Meta(ge=0, description="Connected consumers.")]
 
 
 class SubscriptionQuery(Paging, forbid_unknown_fields=True):
-    project: Annotated[str, msgspec.Meta(description="Only of this project.")] = ""
-    topic: Annotated[str, msgspec.Meta(description="Only of this topic.")] = ""
+    project: Annotated[str, msgspec.Meta(description="Only subscriptions of this project.")] = ""
+    topic: Annotated[str, msgspec.Meta(description="Only subscriptions of this topic.")] = ""
     search: Search = ""
     sort: Sort[Order | Literal["topic", "-topic"]] = "name"
     recent: Recent = 0
@@ -99,7 +121,7 @@ class SubscriptionPage(msgspec.Struct):
 
 
 class NewSubscription(msgspec.Struct, forbid_unknown_fields=True):
-    """`start`: "end", "beginning", an offset, or an instant; it sees what was published from there on."""
+    """A subscription to create. `start`: "end", "beginning", an offset or an instant to deliver messages from."""
 
     name: str
     topic: str
@@ -109,47 +131,70 @@ class NewSubscription(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SubscriptionChange(msgspec.Struct, forbid_unknown_fields=True):
-    """Options that are not given stay as they are."""
+    """Options to change. Options that are not given do not change."""
 
     options: Options
 
 
 async def list_subscriptions(call: Call[SubscriptionQuery, None]) -> SubscriptionPage:
     query, context = call.query, call.context
-    topic = call.topic(query.topic) if query.topic else None
-    found = {each.name: each for each in await call.queue.subscriptions(topic) if _chosen(each, query)}
-    page, counted = await sorted_page(context, list(found), query, query.sort)
-    records = [_record(context, found[name], counted[name]) for name in page.items if name in counted]
+    if not query.topic and query.sort in ("name", "-name"):
+        descending = query.sort != "name"
+        page = await page_by_name(context, SUBSCRIPTIONS, query.project, query.search, query, descending=descending)
+    elif query.topic:
+        page = await sorted_page(context, await _readers(call), query, query.sort)
+    else:
+        names = await matching_names(context, SUBSCRIPTIONS, query.project, query.search)
+        page = await sorted_page(context, names, query, query.sort)
+
+    async def work(chunk: Sequence[str]) -> list[Subscription]:
+        found = {each.name: each for each in await call.queue.find_subscriptions(chunk)}
+        counted = await call.queue.subscription_statistics(list(found))
+        return [_record(context, found[each.subscription], each) for each in counted]
+
+    records = await context.listing.map_chunks(work, page.items, CHUNK_ROWS)
     return SubscriptionPage(with_recent(context, records, query.recent), page.next_page_token, page.total)
 
 
-async def sorted_page(
-    context: Context, names: Sequence[str], query: Paging, order: str
-) -> tuple[Page, dict[str, SubscriptionStatistics]]:
-    """Names of subscriptions in the order that was asked for, and what is counted of them."""
-    sort, descending, rates = order.removeprefix("-"), order.startswith("-"), context.rates
-    cheap: dict[str, Callable[[str], Any]] = {
-        "name": lambda name: name,
-        "rate": lambda name: (rates.of_subscription(name)[0], name),
-        "acks": lambda name: (rates.of_subscription(name)[1], name),
-    }
-    if sort in cheap:
-        page = page_of(names, query, cheap[sort], descending=descending)
-        return page, await _counted(context, page.items)
-    counted = await _counted(context, names)
-    keys: dict[str, Callable[[str], Any]] = {
-        "backlog": lambda name: (counted[name].backlog_messages, name),
-        "in_flight": lambda name: (counted[name].in_flight_messages, name),
-        "oldest": lambda name: (counted[name].oldest_unacked_age_seconds, name),
-        "due": lambda name: (counted[name].due_age_seconds, name),
-        "dead_letters": lambda name: (counted[name].dead_lettered, name),
-        "topic": lambda name: (counted[name].topic, name),
-    }
-    return page_of(counted, query, keys[sort], descending=descending), counted
+async def _readers(call: Call[SubscriptionQuery, None]) -> list[str]:
+    """Return the sorted names of the subscriptions of a topic that are asked for."""
+    query, share = call.query, call.context.listing
+    start = prefix(query.project, SUBSCRIPTIONS) if query.project else ""
+    names = await call.queue.reader_names(call.topic(query.topic))
+    return await share.sort(await share.filter(lambda name: query.search in name and name.startswith(start), names))
 
 
-async def _counted(context: Context, names: Sequence[str]) -> dict[str, SubscriptionStatistics]:
-    return {each.subscription: each for each in await context.queue.subscription_statistics(names)}
+async def sorted_page(context: Context, names: Sequence[str], query: Paging, order: str) -> Page:
+    """Return a page of sorted names of subscriptions, in the order that was asked for."""
+    sort, descending = order.removeprefix("-"), order.startswith("-")
+    if sort == "name":
+        return page_of_sorted(names, query, descending=descending)
+    least = "" if sort == "topic" else 0
+    return await page_by_value(context, names, _column(context, sort), query, least=least, descending=descending)
+
+
+def _column(context: Context, sort: str) -> CountValues:
+    """Return what computes the values of a column for subscriptions."""
+    queue, rates = context.queue, context.rates
+
+    async def rate(names: Sequence[str]) -> dict[str, Value]:
+        index = [each.rate for each in SAMPLED_OF_SUBSCRIPTIONS].index(_RATES[sort])
+        return within(names, {name: rates.of_subscription(name)[index] for name in rates.busy_subscriptions()})
+
+    async def backlog(names: Sequence[str]) -> dict[str, Value]:
+        return dict(await queue.backlog_messages(names))
+
+    async def statistic(names: Sequence[str]) -> dict[str, Value]:
+        if sort in _OF_BACKLOGS:  # other subscriptions have no such value
+            names = list(await queue.backlog_messages(names))
+        found = await queue.subscription_statistics(names)
+        value = attrgetter(_COLUMNS[sort])
+        return {each.subscription: value(each) for each in found}
+
+    if sort in _RATES:
+        return rate
+    count = backlog if sort == "backlog" else statistic
+    return lambda names: count_in_chunks(context.listing, names, count)
 
 
 B = TypeVar("B", bound=Backlog)
@@ -162,13 +207,9 @@ def with_recent(context: Context, records: list[B], seconds: int, name: str = "n
     return records
 
 
-def _chosen(one: SubscriptionMetadata, query: SubscriptionQuery) -> bool:
-    return query.search in one.name and query.project in ("", parts_of(one.name, SUBSCRIPTIONS)[0])
-
-
 async def create_subscription(call: Call[Any, NewSubscription]) -> Subscription:
     body = call.body
-    name, topic = call.subscription(body.name), call.topic(body.topic)
+    name, topic = check_new_name(call.subscription(body.name), SUBSCRIPTIONS), call.topic(body.topic)
     options = _options(call.project, body.options, SubscriptionOptions())
     await _check_dead_letter_topic(call, options)
     if body.start == "end":
@@ -182,11 +223,11 @@ async def create_subscription(call: Call[Any, NewSubscription]) -> Subscription:
 async def _start(call: Call[Any, Any], topic: str, start: int | str) -> int:
     if isinstance(start, int):
         if not 0 <= start <= MAX_OFFSET:
-            raise InvalidArgumentError("start must be an offset, which is not negative")
+            raise InvalidArgumentError("start must not be negative")
         return start
     if start == "beginning":
         return 0
-    at = moment(start, "start", call.queue.clock_of(topic).now())
+    at = parse_instant(start, "start", call.queue.clock_of(topic).now())
     return await call.queue.first_offset_at(topic, at)
 
 
@@ -208,7 +249,7 @@ async def delete_subscription(call: Call[Project, None]) -> None:
 
 
 async def _check_dead_letter_topic(call: Call[Any, Any], options: SubscriptionOptions) -> None:
-    """The broker would wait for the topic to be made; here a name that is mistyped is more likely."""
+    """Raise NotFoundError if the dead letter topic does not exist. The broker would wait for it to be created."""
     if options.dead_letter_topic and await call.queue.find_topic(options.dead_letter_topic) is None:
         raise NotFoundError(f"Dead letter topic not found: {options.dead_letter_topic}")
 
@@ -218,6 +259,8 @@ def _options(project: str, given: dict[str, Any], start: SubscriptionOptions) ->
         options = SUBSCRIPTION.read(with_full_names(project, given), start)
     except NotOfKindError as error:
         raise InvalidArgumentError(error.plain) from None
+    if "labels" in given:
+        check_labels(options.labels)
     policy = given.get("dead_letter_policy")
     if policy and "dead_letter_topic" not in policy and not options.dead_letter_topic:
         raise InvalidArgumentError("dead_letter_policy needs a dead_letter_topic")
@@ -225,14 +268,14 @@ def _options(project: str, given: dict[str, Any], start: SubscriptionOptions) ->
 
 
 def _with_other_parts(given: dict[str, Any], now: SubscriptionOptions) -> dict[str, Any]:
-    """A change of one part of a policy leaves its other parts as they are."""
+    """Return the options with the other parts of each policy that is partly given."""
     shown = SUBSCRIPTION.show(now)
     parted = {name: value for name, value in given.items() if isinstance(value, dict) and name != "labels"}
     return given | {name: (shown.get(name) or {}) | value for name, value in parted.items()}
 
 
 def with_full_names(project: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Options in which the dead letter topic may be named in short."""
+    """Return the options with the full name of the dead letter topic."""
     policy = options.get("dead_letter_policy")
     topic = policy.get("dead_letter_topic") if isinstance(policy, dict) else None
     if not isinstance(policy, dict) or not isinstance(topic, str) or not topic:
@@ -241,7 +284,7 @@ def with_full_names(project: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def subscription_of(call: Call[Any, Any], name: str | None = None) -> SubscriptionMetadata:
-    """The subscription in the path, or another one that the caller named."""
+    """Return the subscription in the path, or the named one."""
     full = call.subscription(name)
     found = await call.queue.find_subscription(full)
     if found is None:
@@ -257,7 +300,7 @@ async def subscription_record(context: Context, one: SubscriptionMetadata) -> Su
 
 def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionStatistics) -> Subscription:
     project, last = parts_of(one.name, SUBSCRIPTIONS)
-    present = [each for _, each in connected(context, one)]
+    present = [each for _, each in connected_consumers(context, one)]
     return Subscription(
         name=one.name,
         project=project,
@@ -265,12 +308,16 @@ def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionSt
         topic=one.topic,
         created_at=made_at(one.created_at),
         detached=one.detached,
-        options=SUBSCRIPTION.show(one.options) | {name: getattr(one.options, name) for name in READ_ONLY},
+        options=shown_options(one.options),
         kind=_kind(context, one, present),
         consumers=sum(each.kind != "cursor" for each in present),
         names=Names(**context.condition.names.of_subscription(one.name, one.topic)),
         **counts_of(context, counted),
     )
+
+
+def shown_options(options: SubscriptionOptions) -> dict[str, Any]:
+    return SUBSCRIPTION.show(options) | {name: getattr(options, name) for name in READ_ONLY}
 
 
 def _kind(
@@ -284,21 +331,22 @@ def _kind(
 
 
 def is_queue(one: SubscriptionMetadata) -> bool:
-    """Whether it and its topic are what other doors call a queue."""
+    """Return whether a subscription and its topic form a queue: they have the same name."""
     project, last = parts_of(one.name, SUBSCRIPTIONS)
     return bool(project) and (project, last) == parts_of(one.topic)
 
 
-def counts_of(context: Context, counted: SubscriptionStatistics) -> dict[str, Any]:
-    """The fields of a Backlog."""
-    rates = zip(_RATES, context.rates.of_subscription(counted.subscription), strict=True)
-    return {name: getattr(counted, name) for name in _SAME} | {
-        **dict(rates),
-        "oldest_age_seconds": counted.oldest_unacked_age_seconds,
-        "due_age_seconds": counted.due_age_seconds,
-        "dropped": dict(counted.dropped),
-        "last_used_at": instant(counted.used_at),
-        "now": made_at(context.queue.clock_of(counted.subscription).now()),
+def counts_of(context: Context, statistics: SubscriptionStatistics) -> dict[str, Any]:
+    """Return the fields of a Backlog but its names."""
+    rates = context.rates.of_subscription(statistics.subscription)
+    return {
+        **counter_values(SUBSCRIPTION_COUNTERS, statistics.counts, rates),
+        **{name: getattr(statistics, name) for name in _SIZES},
+        "oldest_age_seconds": statistics.oldest_unacked_age_seconds,
+        "due_age_seconds": statistics.due_age_seconds,
+        "dropped": statistics.counts.dropped,
+        "last_used_at": instant(statistics.used_at),
+        "now": made_at(context.queue.clock_of(statistics.subscription).now()),
     }
 
 
@@ -307,7 +355,7 @@ ROUTES = (
         "GET",
         "/subscriptions",
         list_subscriptions,
-        "Subscriptions, in pages.",
+        "List subscriptions.",
         SubscriptionPage,
         SubscriptionQuery,
     ),
@@ -315,12 +363,12 @@ ROUTES = (
         "POST",
         "/subscriptions",
         create_subscription,
-        "Make a subscription.",
+        "Create a subscription.",
         Subscription,
         body=NewSubscription,
         status=201,
     ),
-    Route("GET", "/subscriptions/{subscription}", show_subscription, "A subscription.", Subscription, Project),
+    Route("GET", "/subscriptions/{subscription}", show_subscription, "Get a subscription.", Subscription, Project),
     Route(
         "PATCH",
         "/subscriptions/{subscription}",

@@ -1,4 +1,4 @@
-"""Topics: listed, made, shown, changed, deleted."""
+"""Topics over the admin API: listed, created, shown, changed, purged and deleted."""
 
 from __future__ import annotations
 
@@ -8,30 +8,44 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from penstock.broker.counts import TOPIC_COUNTERS
+from penstock.broker.limits import check_labels
 from penstock.broker.model import TopicOptions
 from penstock.doors.http.admin.calls import Call, Context, Project, Route
-from penstock.doors.http.admin.paging import Paging, page_of
-from penstock.doors.http.admin.records import Count, Names, Topic, instant, made_at
-from penstock.doors.http.admin.rings import SECONDS_KEPT
-from penstock.doors.resources import parts_of, subscription_name
+from penstock.doors.http.admin.counters import counter_values
+from penstock.doors.http.admin.instants import instant, made_at
+from penstock.doors.http.admin.listing import (
+    CHUNK_ROWS,
+    Value,
+    count_in_chunks,
+    matching_names,
+    page_by_name,
+    page_by_value,
+    within,
+)
+from penstock.doors.http.admin.listing import (
+    Count as CountValues,
+)
+from penstock.doors.http.admin.options import values_of, with_options
+from penstock.doors.http.admin.paging import Paging
+from penstock.doors.http.admin.records import Count, Names, Topic
+from penstock.doors.resources import TOPICS, check_new_name, parts_of, subscription_name
 from penstock.engine.port import TopicMetadata
 from penstock.engine.statistics import TopicStatistics
 from penstock.errors import NotFoundError
+from penstock.services.series import SECONDS_KEPT
 
-Labels = dict[str, str]
-Retention = Annotated[float, msgspec.Meta(ge=0, le=1e9, description="Keep acked messages so long.")]
-RetentionBytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 60, description="And at most so many bytes; 0: no cap.")]
-Search = Annotated[str, msgspec.Meta(description="Part of the name.")]
+Search = Annotated[str, msgspec.Meta(description="Text that the name contains.")]
 Choice = TypeVar("Choice")
-Sort = Annotated[Choice, msgspec.Meta(description="With - before it: the largest first.")]
+Sort = Annotated[Choice, msgspec.Meta(description="Column to sort by. - before it reverses the order.")]
 Recent = Annotated[
     int,
-    msgspec.Meta(ge=0, le=SECONDS_KEPT, description="With each its rate in so many last seconds, oldest first."),
+    msgspec.Meta(ge=0, le=SECONDS_KEPT, description="Add the rates of this many last seconds, oldest first."),
 ]
 
 
 class TopicQuery(Paging, forbid_unknown_fields=True):
-    project: Annotated[str, msgspec.Meta(description="Only of this project.")] = ""
+    project: Annotated[str, msgspec.Meta(description="Only topics of this project.")] = ""
     search: Search = ""
     sort: Sort[
         Literal["name", "-name", "messages", "-messages", "bytes", "-bytes", "rate", "-rate"]
@@ -46,54 +60,72 @@ class TopicPage(msgspec.Struct):
     total: int
 
 
-class NewTopic(msgspec.Struct, forbid_unknown_fields=True):
+class TopicName(msgspec.Struct):
     name: str
     project: str = ""
-    labels: Labels = {}
-    retention_seconds: Retention = 0
-    retention_bytes: RetentionBytes = 0
 
 
-class TopicChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What is not given stays as it is."""
+class Nothing(msgspec.Struct):
+    pass
 
-    labels: Labels | None = None
-    retention_seconds: Retention | None = None
-    retention_bytes: RetentionBytes | None = None
+
+class NewTopic(with_options(TopicName, TopicOptions), forbid_unknown_fields=True):  # type: ignore[misc, call-arg]
+    pass
+
+
+class TopicChange(with_options(Nothing, TopicOptions, optional=True), forbid_unknown_fields=True):  # type: ignore[misc, call-arg]
+    """Options to change. Options that are not given do not change."""
 
 
 async def list_topics(call: Call[TopicQuery, None]) -> TopicPage:
-    query, rates = call.query, call.context.rates
-    found = [each for each in await call.queue.topics() if chosen(each.name, call.query.project, query.search)]
-    sort = query.sort.removeprefix("-")
-    counted: dict[str, TopicStatistics] = {}
-    if sort in ("subscriptions", "published"):
-        counted = {each.topic: each for each in await call.queue.topic_statistics([each.name for each in found])}
-        found = [each for each in found if each.name in counted]
-    keys: dict[str, Any] = {
-        "name": lambda each: each.name,
-        "messages": lambda each: (each.tail - each.head, each.name),
-        "bytes": lambda each: (each.position - each.head_position, each.name),
-        "rate": lambda each: (rates.of_topic(each.name)[0], each.name),
-        "subscriptions": lambda each: (counted[each.name].subscriptions, each.name),
-        "published": lambda each: (counted[each.name].last_publish_at, each.name),
-    }
-    page = page_of(found, query, keys[sort], descending=query.sort != sort)
-    records = await topic_records(call.context, page.items)
+    query, context = call.query, call.context
+    sort, descending = query.sort.removeprefix("-"), query.sort.startswith("-")
+    if sort == "name":
+        page = await page_by_name(context, TOPICS, query.project, query.search, query, descending=descending)
+    else:
+        names = await matching_names(context, TOPICS, query.project, query.search)
+        page = await page_by_value(context, names, _column(context, sort), query, descending=descending)
+
+    async def work(chunk: Sequence[str]) -> list[Topic]:
+        return await topic_records(context, await call.queue.find_topics(chunk))
+
+    records = await context.listing.map_chunks(work, page.items, CHUNK_ROWS)
     if query.recent:
         for record in records:
-            record.recent = rates.recent_of_topic(record.name, query.recent)
+            record.recent = context.rates.recent_of_topic(record.name, query.recent)
     return TopicPage(records, page.next_page_token, page.total)
 
 
-def chosen(name: str, project: str, search: str) -> bool:
-    return search in name and (not project or parts_of(name)[0] == project)
+def _column(context: Context, sort: str) -> CountValues:
+    """Return what computes the values of a column for topics."""
+    queue, rates = context.queue, context.rates
+
+    async def rate(names: Sequence[str]) -> dict[str, Value]:
+        return within(names, {name: rates.of_topic(name)[0] for name in rates.busy_topics()})
+
+    async def size(names: Sequence[str]) -> dict[str, Value]:
+        found = await queue.find_topics(names)
+        if sort == "messages":
+            return {each.name: each.tail - each.head for each in found}
+        return {each.name: each.position - each.head_position for each in found}
+
+    async def statistic(names: Sequence[str]) -> dict[str, Value]:
+        found = await queue.topic_statistics(names)
+        if sort == "subscriptions":
+            return {each.topic: each.subscriptions for each in found}
+        return {each.topic: each.last_publish_at for each in found}
+
+    if sort == "rate":
+        return rate
+    count = size if sort in ("messages", "bytes") else statistic
+    return lambda names: count_in_chunks(context.listing, names, count)
 
 
 async def create_topic(call: Call[Any, NewTopic]) -> Topic:
     body = call.body
-    options = TopicOptions(body.retention_seconds, body.retention_bytes, body.labels)
-    made = await call.queue.create_topic(call.topic(body.name), options)
+    check_labels(body.labels)
+    options = TopicOptions(**{name: getattr(body, name) for name in values_of(TopicOptions())})
+    made = await call.queue.create_topic(check_new_name(call.topic(body.name), TOPICS), options)
     return (await topic_records(call.context, [made]))[0]
 
 
@@ -103,6 +135,7 @@ async def show_topic(call: Call[Project, None]) -> Topic:
 
 async def change_topic(call: Call[Project, TopicChange]) -> Topic:
     known = await topic_of(call)
+    check_labels(call.body.labels or {})
     given = {name: value for name, value in msgspec.structs.asdict(call.body).items() if value is not None}
     changed = await call.queue.change_topic(known.name, replace(known.options, **given))
     return (await topic_records(call.context, [changed]))[0]
@@ -113,7 +146,7 @@ async def delete_topic(call: Call[Project, None]) -> None:
 
 
 async def topic_of(call: Call[Any, Any], name: str | None = None) -> TopicMetadata:
-    """The topic in the path, or another one that the caller named."""
+    """Return the topic in the path, or the named one."""
     full = call.topic(name)
     found = await call.queue.find_topic(full)
     if found is None:
@@ -122,38 +155,33 @@ async def topic_of(call: Call[Any, Any], name: str | None = None) -> TopicMetada
 
 
 async def topic_records(context: Context, topics: Sequence[TopicMetadata]) -> list[Topic]:
-    counted = {each.topic: each for each in await context.queue.topic_statistics([each.name for each in topics])}
+    found = {each.topic: each for each in await context.queue.topic_statistics([each.name for each in topics])}
     queues = {each.name for each in topics if await context.queue.find_queue(each.name, _reader(each.name)) is not None}
-    return [_record(context, each, counted[each.name], queues) for each in topics if each.name in counted]
+    return [_record(context, each, found[each.name], queues) for each in topics if each.name in found]
 
 
 def _reader(topic: str) -> str:
-    """The subscription that makes a queue of a topic."""
+    """Return the name of the subscription that would make the topic a queue."""
     return subscription_name(*parts_of(topic))
 
 
-def _record(context: Context, topic: TopicMetadata, counted: TopicStatistics, queues: Container[str]) -> Topic:
+def _record(context: Context, topic: TopicMetadata, statistics: TopicStatistics, queues: Container[str]) -> Topic:
     project, last = parts_of(topic.name)
-    rate, bytes_rate = context.rates.of_topic(topic.name)
     return Topic(
         name=topic.name,
         project=project,
         id=last,
         created_at=made_at(topic.created_at),
-        labels=topic.options.labels,
-        retention_seconds=topic.options.retention_seconds,
-        retention_bytes=topic.options.retention_bytes,
+        **values_of(topic.options),
         schema=context.decoder.schema_of(topic) if context.decoder is not None else "",
         first_offset=topic.head,
         next_offset=topic.tail,
         messages=topic.tail - topic.head,
         bytes=topic.position - topic.head_position,
-        subscriptions=counted.subscriptions,
-        published=counted.messages_published,
-        dropped=dict(counted.dropped),
-        publish_rate=rate,
-        publish_bytes_rate=bytes_rate,
-        last_published_at=instant(counted.last_publish_at),
+        subscriptions=statistics.subscriptions,
+        **counter_values(TOPIC_COUNTERS, statistics.counts, context.rates.of_topic(topic.name)),
+        dropped=dict(statistics.dropped),
+        last_published_at=instant(statistics.last_publish_at),
         now=made_at(context.queue.clock_of(topic.name).now()),
         names=Names(**context.condition.names.of(topic.name, is_queue=topic.name in queues)),
     )
@@ -164,7 +192,7 @@ class Purge(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Purged(msgspec.Struct):
-    """`messages`: how many were purged, or would be."""
+    """`messages`: number of messages that were purged, or would be."""
 
     messages: Count
 
@@ -177,18 +205,18 @@ async def purge_topic(call: Call[Project, Purge]) -> Purged:
 
 
 ROUTES = (
-    Route("GET", "/topics", list_topics, "Topics, in pages.", TopicPage, TopicQuery),
-    Route("POST", "/topics", create_topic, "Make a topic.", Topic, body=NewTopic, status=201),
-    Route("GET", "/topics/{topic}", show_topic, "A topic.", Topic, Project),
+    Route("GET", "/topics", list_topics, "List topics.", TopicPage, TopicQuery),
+    Route("POST", "/topics", create_topic, "Create a topic.", Topic, body=NewTopic, status=201),
+    Route("GET", "/topics/{topic}", show_topic, "Get a topic.", Topic, Project),
     Route("PATCH", "/topics/{topic}", change_topic, "Change a topic.", Topic, Project, TopicChange),
     Route(
-        "DELETE", "/topics/{topic}", delete_topic, "Delete a topic; its subscriptions stay, detached.", query=Project
+        "DELETE", "/topics/{topic}", delete_topic, "Delete a topic. Its subscriptions stay, detached.", query=Project
     ),
     Route(
         "POST",
         "/topics/{topic}/purge",
         purge_topic,
-        "Forget every message of a topic; nothing waits on its subscriptions.",
+        "Delete all messages of a topic. They count as acked on its subscriptions.",
         Purged,
         Project,
         Purge,

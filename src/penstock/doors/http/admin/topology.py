@@ -1,4 +1,4 @@
-"""The topology as one document: what is there, and what should be."""
+"""The topology of the server as one document: shown and applied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Items = list[dict[str, Any]]
 
 
 class Finding(Protocol):
-    """What becomes of one part of a document."""
+    """The result for one part of a document."""
 
     @property
     def kind(self) -> str: ...
@@ -38,7 +38,7 @@ class Plan(Protocol):
 
 
 class Topologies(Protocol):
-    """What reads and makes topologies; the assembly hands it in."""
+    """The service that shows and applies topologies."""
 
     async def document(self, project: str | None = None) -> Mapping[str, Any]: ...
 
@@ -46,13 +46,13 @@ class Topologies(Protocol):
 
 
 class TopologyQuery(msgspec.Struct, forbid_unknown_fields=True):
-    project: Annotated[str, msgspec.Meta(description="Only of this project.")] = ""
+    project: Annotated[str, msgspec.Meta(description="Only this project.")] = ""
 
 
 class Topology(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """As a seed file has it: docs/seeding.md."""
+    """A topology in the format of seed files: docs/seeding.md."""
 
-    project: Annotated[str, msgspec.Meta(description="Of names that are short and say no other.")] = ""
+    project: Annotated[str, msgspec.Meta(description="Project of short names.")] = ""
     schemas: Items = []
     topics: Items = []
     queues: Items = []
@@ -60,8 +60,8 @@ class Topology(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class WantedTopology(Topology, forbid_unknown_fields=True, omit_defaults=True):
-    update: Annotated[bool, msgspec.Meta(description="Change what is there and differs.")] = False
-    dry_run: Annotated[bool, msgspec.Meta(description="Only say what would be done.")] = False
+    update: Annotated[bool, msgspec.Meta(description="Change existing resources that differ.")] = False
+    dry_run: Annotated[bool, msgspec.Meta(description="Preview: change nothing.")] = False
 
 
 class Part(msgspec.Struct, omit_defaults=True):
@@ -75,7 +75,7 @@ class TopologyOutcome(msgspec.Struct):
     changed: list[Part]
     unchanged: list[Part]
     conflicts: list[Part]
-    messages: Annotated[int, msgspec.Meta(ge=0, description="First messages that were published.")]
+    messages: Annotated[int, msgspec.Meta(ge=0, description="Number of first messages that were published.")]
     dry_run: bool
 
 
@@ -102,17 +102,24 @@ async def apply_topology(call: Call[Any, WantedTopology]) -> TopologyOutcome:
 
 def _topologies(call: Call[Any, Any]) -> Topologies:
     if call.context.topologies is None:
-        raise UnavailableError("This server has no topology to show")
+        raise UnavailableError("This server cannot show its topology")
     return call.context.topologies
 
 
 ROUTES = (
-    Route("GET", "/topology", show_topology, "Everything but messages, as one document.", Topology, TopologyQuery),
+    Route(
+        "GET",
+        "/topology",
+        show_topology,
+        "Get the topics, subscriptions, queues and schemas as one document.",
+        Topology,
+        TopologyQuery,
+    ),
     Route(
         "POST",
         "/topology",
         apply_topology,
-        "Make what is missing; all or nothing, if the document is wrong.",
+        "Create the missing resources of a document. An invalid document changes nothing.",
         TopologyOutcome,
         body=WantedTopology,
     ),

@@ -1,4 +1,4 @@
-// The admin API: what the command line uses, from a page.
+// Calls of the admin API, which the command line uses as well.
 
 const BASE = "/admin/v1";
 const TOKEN = "penstock-token";
@@ -15,67 +15,65 @@ export const token = {
   set: (value) => (value ? sessionStorage.setItem(TOKEN, value) : sessionStorage.removeItem(TOKEN)),
 };
 
-/** The path of a resource: names are one part each, whatever they hold. */
+/** Return the path of a resource. Each name is one part, even if it contains slashes. */
 export function path(...parts) {
   return `/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** A header is bytes, which fetch takes as letters below 256 each: those of UTF-8, as the server compares them. */
-function asHeader(text) {
+/** Return the UTF-8 bytes of a text as one character each, which is how fetch takes a header value. */
+function encodeHeader(text) {
   return String.fromCharCode(...new TextEncoder().encode(text));
 }
 
-async function request(method, where, { query = {}, body, signal } = {}) {
-  const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
-  const tail = given.length ? `?${new URLSearchParams(given)}` : "";
+async function request(method, target, { query = {}, body, signal } = {}) {
+  const fields = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
+  const search = fields.length ? `?${new URLSearchParams(fields)}` : "";
   const headers = { Accept: "application/json" };
-  if (token.get()) headers.Authorization = `Bearer ${asHeader(token.get())}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  let answer;
+  if (token.get()) headers.Authorization = `Bearer ${encodeHeader(token.get())}`;
+  const options = { method, headers, signal };
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  let response;
   try {
-    answer = await fetch(BASE + where + tail, {
-      method,
-      headers,
-      signal,
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
+    response = await fetch(BASE + target + search, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "The server does not answer.");
+    throw new ApiError(0, "The server is not responding.");
   }
-  if (answer.ok) return answer;
-  let message = `The server answered ${answer.status}.`;
+  if (response.ok) return response;
+  let message = `The server returned status ${response.status}.`;
   try {
-    message = (await answer.json()).error.message;
+    message = (await response.json()).error.message;
   } catch {
-    // Not ours: the status says enough.
+    // The body is not an error of the admin API. The status is shown instead.
   }
-  if (answer.status === 401) dispatchEvent(new CustomEvent("penstock-token-needed"));
-  throw new ApiError(answer.status, message);
+  if (response.status === 401) dispatchEvent(new CustomEvent("penstock-token-needed"));
+  throw new ApiError(response.status, message);
 }
 
-async function decoded(method, where, options) {
-  const answer = await request(method, where, options);
-  return answer.status === 204 ? null : answer.json();
+async function requestJson(method, target, options) {
+  const response = await request(method, target, options);
+  return response.status === 204 ? null : response.json();
 }
 
-export const get = (where, query, signal) => decoded("GET", where, { query, signal });
-export const post = (where, body = {}, query = {}) => decoded("POST", where, { body, query });
-export const patch = (where, body) => decoded("PATCH", where, { body });
-export const remove = (where) => decoded("DELETE", where);
+export const get = (target, query, signal) => requestJson("GET", target, { query, signal });
+export const post = (target, body = {}, query = {}) => requestJson("POST", target, { body, query });
+export const patch = (target, body) => requestJson("PATCH", target, { body });
+export const remove = (target) => requestJson("DELETE", target);
 
-/** The lines of a streamed answer, each decoded, until it ends or the signal stops it. */
-export async function* lines(where, query, signal) {
-  const answer = await request("GET", where, { query, signal });
-  for await (const line of textLines(answer.body)) if (line) yield JSON.parse(line);
+export async function* lines(target, query, signal) {
+  const response = await request("GET", target, { query, signal });
+  for await (const line of textLines(response.body)) if (line) yield JSON.parse(line);
 }
 
-/** Server-sent events: EventSource cannot send a token, a fetch can. */
-export async function* events(where, query, signal) {
-  const answer = await request("GET", where, { query, signal });
+/** Yield server-sent events. EventSource cannot send a token, so this reads the stream of a fetch. */
+export async function* events(target, query, signal) {
+  const response = await request("GET", target, { query, signal });
   let kind = "message";
   let data = "";
-  for await (const line of textLines(answer.body)) {
+  for await (const line of textLines(response.body)) {
     if (line.startsWith("event:")) kind = line.slice(6).trim();
     else if (line.startsWith("data:")) data += line.slice(5).trim();
     else if (line === "" && data) {

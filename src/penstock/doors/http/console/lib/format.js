@@ -1,16 +1,22 @@
-// How values are written for people. Pure functions: tests/console/test_format.py calls them.
+// Values as text for people. These functions are pure, and tests/console/test_format.py calls them.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 }); // made once: a tenth of what a page costs
+// Made once, because making it takes a tenth of the time of a page.
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export function count(value) {
   return WHOLE.format(Math.round(value));
 }
 
-/** Short enough for a tile: 1234567 -> "1.23M". */
+/** Return a number that fits on a tile: 1234567 -> "1.23M". */
 export function short(value) {
   const size = Math.abs(value);
-  for (const [least, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
+  for (const [least, letter] of [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e4, "k"],
+  ]) {
     if (size >= least) {
       const base = letter === "k" ? 1e3 : least;
       return Number((value / base).toPrecision(3)) + letter;
@@ -40,7 +46,12 @@ export function duration(seconds) {
   if (seconds < 1) return `${Number((seconds * 1000).toPrecision(2))} ms`;
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
   const whole = Math.round(seconds);
-  const steps = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const steps = [
+    [86400, "d"],
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ];
   const at = steps.findIndex(([size]) => whole >= size);
   const [size, name] = steps[at];
   const first = `${Math.floor(whole / size)} ${name}`;
@@ -49,15 +60,15 @@ export function duration(seconds) {
   return next && Math.floor(rest / next[0]) > 0 ? `${first} ${Math.floor(rest / next[0])} ${next[1]}` : first;
 }
 
-/** How long ago an instant was, or how far ahead it is. */
-export function ago(instant, now) {
-  if (!instant) return "never";
+/** Return how long ago an instant was, or how far ahead it is, or `absent` if there is no instant. */
+export function ago(instant, now, absent = "never") {
+  if (!instant) return absent;
   const seconds = (now - Date.parse(instant)) / 1000;
   if (Math.abs(seconds) < 1) return "now";
   return seconds > 0 ? `${duration(seconds)} ago` : `in ${duration(-seconds)}`;
 }
 
-/** An instant as a clock shows it, in the reader's own time zone, to the millisecond. */
+/** Return date and time of an instant to the millisecond, in the browser's time zone. */
 export function clock(instant) {
   if (!instant) return "";
   const at = new Date(instant);
@@ -68,8 +79,8 @@ export function clock(instant) {
 }
 
 /**
- * A sentence of the server, whose times are in UTC, with those of the reader's own clock. `at`: when it happened; the day
- * is left out where it is the same.
+ * Return a sentence of the server with its UTC times converted to the browser's time zone. A day equal to the day of
+ * `at` is left out.
  */
 export function inLocalTime(sentence, at = "") {
   return sentence.replace(/(?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d) UTC/g, (_, day, time) => {
@@ -86,19 +97,20 @@ export function plural(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** The last part of a full name. */
 export function lastPart(name) {
   return name.slice(name.lastIndexOf("/") + 1);
 }
 
-/** A name as it is shown: without the project where that is the usual one. */
-export function shownName(record, usual) {
-  return record.project && record.project !== usual ? `${record.project}/${record.id}` : record.id;
+export function displayName(record, defaultProject) {
+  return record.project && record.project !== defaultProject ? `${record.project}/${record.id}` : record.id;
 }
 
-// ---------------------------------------------------------------- bodies
+const PROTOCOLS = { pubsub: "Pub/Sub", azure: "Azure", text: "Text", flight: "Flight", http: "HTTP" };
 
-/** The bytes of a message. */
+export function protocolName(door) {
+  return door ? (PROTOCOLS[door] ?? door) : "unknown";
+}
+
 export function bodyOf(message) {
   if (message.data !== undefined) return new TextEncoder().encode(message.data);
   return Uint8Array.from(atob(message.data_base64 ?? ""), (letter) => letter.charCodeAt(0));
@@ -110,7 +122,6 @@ export function base64(body) {
   return btoa(text);
 }
 
-/** Offset, sixteen bytes in hexadecimal, and what of them can be printed. */
 export function hexLines(body, most = 65_536) {
   const lines = [];
   for (let at = 0; at < Math.min(body.length, most); at += 16) {
@@ -121,11 +132,11 @@ export function hexLines(body, most = 65_536) {
     const right = hex.slice(8).join(" ").padEnd(23);
     lines.push(`${at.toString(16).padStart(8, "0")}  ${left}  ${right}  ${text}`);
   }
-  if (body.length > most) lines.push(`... ${plural(body.length - most, "byte")} more: Save has all of them`);
+  if (body.length > most) lines.push(`... ${plural(body.length - most, "byte")} more (use Save to get the whole body)`);
   return lines;
 }
 
-/** Where a string of JSON that opens at `start` ends; at the end of the text where nothing closes it. */
+/** Return the end of the JSON string that opens at `start`, or the end of the text if nothing closes the string. */
 function stringEnd(text, start) {
   for (let at = start + 1; ; at += 1) {
     at = text.indexOf('"', at);
@@ -136,10 +147,12 @@ function stringEnd(text, start) {
   }
 }
 
-const AROUND = ' \t\n\r[]{},:"'; // what ends a number or a word
+const AROUND = ' \t\n\r[]{},:"'; // characters that end a number or a word
 
-/** The marks, strings, numbers and words of a JSON text, each with where it ends. Without patterns: a string of megabytes
- * is too long for one. */
+/**
+ * Yield the marks, strings, numbers and words of a JSON text, each with its end. It uses no regular expression, because
+ * a string of megabytes is too long for one.
+ */
 function* tokensOf(text) {
   for (let at = 0, end; at < text.length; at = end) {
     end = text[at] === '"' ? stringEnd(text, at) : at + 1;
@@ -149,8 +162,9 @@ function* tokensOf(text) {
 }
 
 /**
- * JSON with line breaks, its numbers and escapes exactly as they were written: a number of twenty digits keeps them.
- * Made as far as `most` characters; `left` is how many of the text's own come after. null if the text is not JSON.
+ * Return JSON with line breaks. Numbers and escapes stay exactly as they were written, so a number of twenty digits
+ * keeps them. The result ends after `most` characters, and `left` counts the characters of the text that it leaves out.
+ * Return null if the text is not JSON.
  */
 export function prettyJson(text, most = Infinity) {
   try {
@@ -177,7 +191,6 @@ export function prettyJson(text, most = Infinity) {
   return { pretty, left: 0 };
 }
 
-/** Pieces of pretty JSON with their kind, for colours: key, string, number, word, mark. */
 export function jsonPieces(text) {
   const pieces = [];
   const pattern = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*)|(true|false|null)|([\s\S])/g;
@@ -190,44 +203,50 @@ export function jsonPieces(text) {
   return pieces;
 }
 
-// ---------------------------------------------------------------- attributes, one a line
-
-/** A text as it is where a line can say it, and else as JSON writes it, in double quotes: with one of `marks` in it, too. */
+/** Return a text unchanged if one line can hold it. Otherwise, or if it contains one of `marks`, return it as JSON. */
 export function quoted(text, marks = "") {
-  const plain = text === text.trim() && !/^"|[\u0000-\u001f\u007f-\u009f]/.test(text) && ![...marks].some((mark) => text.includes(mark));
+  const plain = text === text.trim() && !/^"|\p{Cc}/u.test(text) && ![...marks].some((mark) => text.includes(mark));
   return plain ? text : JSON.stringify(text);
 }
 
-/** What `quoted` wrote, or somebody typed. */
+/** Return the text that `quoted` wrote, or that a user typed. */
 export function unquoted(text) {
   if (!text.startsWith('"')) return text;
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error(`What begins with a double quote is a string of JSON; this is none: ${text.slice(0, 80)}`);
+    throw new Error(`Text that starts with a double quote must be a valid JSON string: ${text.slice(0, 80)}`);
   }
 }
 
 export function writeAttributes(attributes, marks = "", between = "\n") {
-  return Object.entries(attributes).map(([name, value]) => `${quoted(name, `=${marks}`) || '""'}=${quoted(value, marks)}`).join(between);
+  return Object.entries(attributes)
+    .map(([name, value]) => `${quoted(name, `=${marks}`) || '""'}=${quoted(value, marks)}`)
+    .join(between);
 }
 
-export function readAttributes(text, what = "An attribute") {
+export function readAttributes(text, noun = "attribute") {
   const attributes = Object.create(null);
-  for (const line of text.split("\n").map((each) => each.trim()).filter(Boolean)) {
+  for (const line of text
+    .split("\n")
+    .map((each) => each.trim())
+    .filter(Boolean)) {
     const at = line.indexOf("=", line.startsWith('"') ? stringEnd(line, 0) : 0);
-    if (at <= 0) throw new Error(`${what} is name=value, not: ${line}`);
+    if (at <= 0) throw new Error(`Invalid ${noun}, expected name=value: ${line}`);
     const name = unquoted(line.slice(0, at).trim());
-    if (name in attributes) throw new Error(`${what} is given twice: ${name}`);
+    if (name in attributes) throw new Error(`Duplicate ${noun}: ${name}`);
     attributes[name] = unquoted(line.slice(at + 1).trim());
   }
   return attributes;
 }
 
-/** The same in one line, with commas between: a name or value with a comma is in double quotes. */
+/** Parse labels, which stand in one line with commas between. A name or value with a comma is in double quotes. */
 export function readLabels(text) {
-  const apart = /(?<=(?:^|[,=])\s*)"(?:[^"\\]|\\.)*"|,/g;
-  return readAttributes(text.replace(apart, (found) => (found === "," ? "\n" : found)), "A label");
+  const separators = /(?<=(?:^|[,=])\s*)"(?:[^"\\]|\\.)*"|,/g;
+  return readAttributes(
+    text.replace(separators, (match) => (match === "," ? "\n" : match)),
+    "label",
+  );
 }
 
 export function writeLabels(labels) {

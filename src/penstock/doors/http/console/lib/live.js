@@ -1,45 +1,45 @@
-// The one stream of events of the server, for all that moves on the page. It comes back by itself.
+// The state of the connection, and the stream of server events that updates the page. It reconnects by itself.
 
 import { get } from "./api.js";
 import { sharedEvents } from "./stream.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
-const SILENCE = 10_000; // a sample comes every second: after so long without one the server hangs, or the way to it
-const OWN_TIME = 5_000; // a record whose time is further than this from the server's is of a project with its own
+const SILENCE = 10_000; // a sample comes every second: after 10 s without one, the server or the network hangs
+const OWN_TIME = 5_000; // a record further than this from the server's time belongs to a project with its own time
 
 class Live extends EventTarget {
   state = "connecting"; // connecting, live, lost, refused
   paused = false;
   last = null; // the newest sample
-  server = null; // what /server said when the stream began
+  server = null; // the response of /server when the stream began
   restarted = false; // since the page was opened
-  problem = ""; // why the server does not let this page listen
-  heardAt = 0; // when the server last said something, in the browser's time
-  offset = 0; // of the server's clock before the browser's
+  problem = ""; // why the server refuses the stream
+  heardAt = 0; // the browser's time of the last event
+  offset = 0; // milliseconds from the browser's clock to the server's
 
-  /** Whether this page may change anything: without it, nothing that would is offered. */
+  /** Whether the token may change anything. Without that right, the page shows no controls that would. */
   get canChange() {
     return this.server?.may_change === true;
   }
 
-  /** The time at the server, whatever the clock of this machine shows. */
+  /** Return the server's time, whatever the clock of this machine shows. */
   now() {
     return Date.now() + this.offset;
   }
 
-  /** The time of what a record is about, by the `now` in it: a project may have been moved, or stand. */
+  /** Return the time of the project of a record, from the record's `now`. A project may have a time of its own. */
   timeOf({ now }) {
-    const there = Date.parse(now);
-    return Math.abs(there - this.now()) > OWN_TIME ? there : this.now();
+    const projectTime = Date.parse(now);
+    return Math.abs(projectTime - this.now()) > OWN_TIME ? projectTime : this.now();
   }
 
-  hear(instant) {
+  noteHeard(instant) {
     this.heardAt = Date.now();
     if (instant) this.offset = Date.parse(instant) - this.heardAt;
   }
 
-  /** Ask again now, such as with another token; whatever is on the page stays. */
+  /** Connect again now, such as with another token. The page keeps its content. */
   retry() {}
 
   start() {
@@ -49,22 +49,22 @@ class Live extends EventTarget {
   async run() {
     let wait = FIRST_WAIT;
     for (;;) {
-      let passed = false;
+      let relayed = false; // by another tab
       try {
         const server = await get("/server", {}, AbortSignal.timeout(SILENCE));
-        this.hear(server.now);
+        this.noteHeard(server.now);
         this.restarted ||= this.server !== null && this.server.started_at !== server.started_at;
         this.server = server;
         this.tell("server", server);
-        for await (const { kind, data, ...event } of this.watched()) {
-          passed = event.passed;
+        for await (const { kind, data, ...event } of this.watchedEvents()) {
+          relayed = event.relayed;
           if (this.state !== "live") {
             this.become("live");
             wait = FIRST_WAIT;
           }
-          this.take(kind, data);
+          this.receive(kind, data);
         }
-        if (passed) continue;
+        if (relayed) continue;
         this.problem = "";
         this.become("lost");
       } catch (error) {
@@ -79,13 +79,12 @@ class Live extends EventTarget {
     }
   }
 
-  /** The events, until nothing was heard for too long. */
-  async *watched() {
+  async *watchedEvents() {
     const silence = new AbortController();
     const watch = setInterval(() => Date.now() - this.heardAt > SILENCE && silence.abort(), 1000);
     try {
       for await (const event of sharedEvents(silence.signal)) {
-        this.hear(event.data.at);
+        this.noteHeard(event.data.at);
         yield event;
       }
     } finally {
@@ -93,7 +92,7 @@ class Live extends EventTarget {
     }
   }
 
-  take(kind, data) {
+  receive(kind, data) {
     if (kind === "sample") this.last = data;
     if (kind === "sample" && this.paused) return;
     this.tell(kind, data);
@@ -108,14 +107,14 @@ class Live extends EventTarget {
   pause(paused) {
     this.paused = paused;
     this.tell("state", this.state);
-    if (!paused) this.tell("server", this.server); // what came meanwhile is asked for
+    if (!paused) this.tell("server", this.server); // load what was missed while paused
   }
 
   tell(kind, data) {
     this.dispatchEvent(new CustomEvent(kind, { detail: data }));
   }
 
-  /** Calls back with what comes; the answer ends it. */
+  /** Call back with the data of each event. Return a function that ends this. */
   on(kind, callback) {
     const listener = (event) => callback(event.detail);
     this.addEventListener(kind, listener);

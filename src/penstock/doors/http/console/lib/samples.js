@@ -1,4 +1,4 @@
-// The samples of the last minutes or hours: loaded once, then grown by the live ones, so that charts move without asking.
+// Samples of the last minutes or hours, loaded once. Live samples are appended, so that charts send no requests.
 
 import { get } from "./api.js";
 import { live } from "./live.js";
@@ -6,8 +6,8 @@ import { live } from "./live.js";
 const KEPT = { 1: 900, 60: 1440 }; // rows, by step in seconds
 
 /**
- * what: server, topic, subscription or door; pick(sample) -> the row of a live sample, by field, or null.
- * A live sample has the busiest topics and subscriptions alone: those have no pick, and are asked for.
+ * `what`: server, topic, subscription or door. `pick(sample)` returns the row of a live sample by field, or null.
+ * A live sample holds only the busiest topics and subscriptions, so these have no `pick` and load their rows instead.
  */
 export class Samples {
   constructor(what, name, pick = null) {
@@ -20,31 +20,30 @@ export class Samples {
   }
 
   async load(step, signal) {
-    const { times, rows, fields } = await this.ask(step, KEPT[step], signal);
+    const { times, rows, fields } = await this.request(step, KEPT[step], signal);
     this.step = step;
     this.times = times;
     this.columns = new Map(fields.map((field, place) => [field, rows.map((row) => row[place])]));
   }
 
-  async ask(step, count, signal) {
+  async request(step, count, signal) {
     const query = { what: this.what, name: this.name, step, seconds: step * count };
     const { start, rows, fields } = await get("/samples", query, signal);
     return { times: rows.map((_, at) => Math.round(Date.parse(start) / 1000 + at * step)), rows, fields };
   }
 
-  /** Take a live sample; whether anything changed. */
   async add(sample) {
     if (this.step !== 1 || !this.columns.size) return false;
     const at = Math.round(Date.parse(sample.at) / 1000);
     const missing = at - this.last("times");
     if (missing <= 0) return false;
     if (this.pick) return this.push(at, this.pick(sample));
-    const { times, rows, fields } = await this.ask(1, Math.min(missing, KEPT[1]));
-    const named = rows.map((row) => Object.fromEntries(fields.map((field, place) => [field, row[place]])));
-    return times.filter((time, place) => this.push(time, named[place])).length > 0;
+    const { times, rows, fields } = await this.request(1, Math.min(missing, KEPT[1]));
+    const records = rows.map((row) => Object.fromEntries(fields.map((field, place) => [field, row[place]])));
+    return times.filter((time, place) => this.push(time, records[place])).length > 0;
   }
 
-  /** The arrays grow where they are: a chart that runs for hours makes no garbage. */
+  /** Append to the arrays in place, so that a chart that runs for hours makes no garbage. */
   push(at, row) {
     if (at <= this.last("times")) return false;
     this.times.push(at);
@@ -62,16 +61,19 @@ export class Samples {
   }
 }
 
-/** Samples for a component, as `all` gives them: loaded when it begins and when the server is back, followed while it is there. */
+/** Load the samples that `all` returns when a component starts and when the server is back, and append live samples. */
 export function follow(component, all, step = () => 1) {
-  const together = (work) =>
+  const update = (work) =>
     Promise.all(all().map((samples) => work(samples, component.controller?.signal)))
-      .then((changed) => !component.gone && changed.some((each) => each !== false) && component.setState({ sampled: Date.now() }))
-      .catch(() => {}); // the view itself says that the server is away
-  const load = () => together((samples, signal) => samples.load(step(), signal));
+      .then(
+        (changed) =>
+          !component.gone && changed.some((result) => result !== false) && component.setState({ sampled: Date.now() }),
+      )
+      .catch(() => {}); // the view itself shows that the server is offline
+  const load = () => update((samples, signal) => samples.load(step(), signal));
   load();
   component.ends.push(live.on("server", load));
-  component.ends.push(live.on("sample", (sample) => together((samples) => samples.add(sample))));
+  component.ends.push(live.on("sample", (sample) => update((samples) => samples.add(sample))));
   component.every(60_000, () => step() !== 1 && !live.paused && load());
   return load;
 }

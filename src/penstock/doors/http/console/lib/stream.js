@@ -1,7 +1,8 @@
-// One stream of events for all tabs of a browser: it opens six connections to a server, and a stream keeps one for good.
+// One stream of events for all tabs of a browser, which opens at most six connections to a server.
 //
-// A tab first asks whether another one has the stream, and then follows what that one passes on. Where nobody answers, or
-// the other falls silent, it opens the stream itself. Of two that have it, the one with the larger number gives it up.
+// A tab first asks whether another tab has the stream, and then follows the events that the other tab relays. If no tab
+// answers, or the other tab falls silent, the tab opens the stream itself. Of two tabs with a stream, the tab with the
+// larger number closes its stream.
 
 import { events } from "./api.js";
 
@@ -12,17 +13,17 @@ const channel = new BroadcastChannel("penstock-events");
 const number = Math.random();
 
 /**
- * Events, `passed` on by another tab or not. Where the last one was and it ends, the server may be as it was: the other
- * tab was closed, or has the stream now. It throws when the stream is refused.
+ * Yield events, with `relayed` set if they come from another tab. If the last event was relayed, the end does not mean
+ * that the server is gone: the other tab was closed, or another tab has the stream. Throw if the stream is refused.
  */
 export async function* sharedEvents(signal) {
-  const heard = await answer();
-  if (heard) yield* passedOn(heard, signal);
-  else yield* own(signal);
+  const event = await askOtherTabs();
+  if (event) yield* relayedEvents(event, signal);
+  else yield* ownEvents(signal);
 }
 
-/** The last event of a tab that has the stream; null: there is none. */
-function answer() {
+/** Return the last event of a tab that has the stream, or null if no tab has it. */
+function askOtherTabs() {
   return new Promise((resolve) => {
     channel.onmessage = ({ data }) => data.event && resolve(data.event);
     channel.postMessage({ asks: number });
@@ -30,11 +31,11 @@ function answer() {
   });
 }
 
-async function* passedOn(first, signal) {
-  const waiting = [{ ...first, passed: true }];
+async function* relayedEvents(first, signal) {
+  const waiting = [{ ...first, relayed: true }];
   let wake, over;
   channel.onmessage = ({ data }) => {
-    if (data.event) waiting.push({ ...data.event, passed: true });
+    if (data.event) waiting.push({ ...data.event, relayed: true });
     over ||= data.over;
     wake?.();
   };
@@ -49,32 +50,32 @@ async function* passedOn(first, signal) {
   }
 }
 
-async function* own(signal) {
-  const mine = new AbortController();
-  signal.addEventListener("abort", () => mine.abort());
+async function* ownEvents(signal) {
+  const stream = new AbortController();
+  signal.addEventListener("abort", () => stream.abort());
   let last = null;
   let heardAt = 0;
   channel.onmessage = ({ data }) => {
     if (data.asks && Date.now() - heardAt < SILENT) channel.postMessage({ number, event: last });
-    if (data.number < number) mine.abort();
+    if (data.number < number) stream.abort();
   };
-  const over = () => channel.postMessage({ over: true });
-  addEventListener("pagehide", over);
+  const announceEnd = () => channel.postMessage({ over: true });
+  addEventListener("pagehide", announceEnd);
   try {
-    for await (const event of events("/events", {}, mine.signal)) {
+    for await (const event of events("/events", {}, stream.signal)) {
       heardAt = Date.now();
       if (event.kind === "sample" || !last) {
-        last = event; // nothing else is passed on: a notice is for those who may change the server
+        last = event; // notices are not relayed: the other tab's token may not permit them
         channel.postMessage({ number, event });
       }
       yield event;
     }
   } catch (error) {
-    if (!mine.signal.aborted || signal.aborted) throw error;
-    yield { kind: "handed over", data: {}, passed: true };
+    if (!stream.signal.aborted || signal.aborted) throw error;
+    yield { kind: "handed over", data: {}, relayed: true };
   } finally {
-    removeEventListener("pagehide", over);
-    channel.onmessage = null; // who has no stream says nothing of it
-    if (!mine.signal.aborted) over();
+    removeEventListener("pagehide", announceEnd);
+    channel.onmessage = null; // a tab without a stream does not answer
+    if (!stream.signal.aborted) announceEnd();
   }
 }

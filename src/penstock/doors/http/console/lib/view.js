@@ -1,4 +1,4 @@
-// What every part of the page is made of: Preact's elements by tagged templates, and a view that loads its data.
+// The base of all pages: Preact elements from tagged templates, and a view that loads its data.
 
 import htm from "../vendor/htm.mjs";
 import { Component, h } from "../vendor/preact.mjs";
@@ -11,9 +11,9 @@ export const html = htm.bind(h);
 const REFRESH = 2000;
 
 /**
- * A view with data of the server: `load(signal)` gets it, `show(data)` draws it. It loads again every two seconds while
- * the page is looked at and not paused, and when the server came back; the old data stay until the new are there, so
- * that nothing jumps.
+ * A view of data of the server: `load(signal)` requests the data, `show(data)` returns the elements. The view loads
+ * again every two seconds while the page is visible and not paused, and when the server is back. The old data stay
+ * until the new data arrive, so that nothing jumps.
  */
 export class View extends Component {
   refreshes = true;
@@ -27,14 +27,15 @@ export class View extends Component {
   componentDidMount() {
     this.gone = false;
     this.reload();
-    if (this.refreshes) this.every(REFRESH, () => !live.paused && !document.hidden && !this.rests() && this.reload());
+    const refresh = () => !live.paused && !document.hidden && !this.skipsRefresh() && this.reload();
+    if (this.refreshes) this.every(REFRESH, refresh);
     this.ends.push(live.on("server", () => this.reload()));
   }
 
-  /** What is gone may come back, but it is asked for less often. */
-  rests() {
-    this.asked = (this.asked ?? 0) + 1;
-    return this.state.error?.status === 404 && this.asked % 5 > 0;
+  /** Return whether to skip this refresh. A resource that was not found is requested every fifth time. */
+  skipsRefresh() {
+    this.refreshCount = (this.refreshCount ?? 0) + 1;
+    return this.state.error?.status === 404 && this.refreshCount % 5 > 0;
   }
 
   componentWillUnmount() {
@@ -69,17 +70,19 @@ export class View extends Component {
     }
   }
 
-  /** From an address whose conditions are refused, where the page has no form to correct them. */
-  wayOut() {
+  clearFiltersLink() {
     const { parts, query } = parse(location.hash);
-    return Object.keys(query).length > 0 && html`<p><a href=${format(parts)}>Show this page without these conditions</a></p>`;
+    return Object.keys(query).length > 0 && html`<p><a href=${format(parts)}>Clear all filters</a></p>`;
   }
 
   render() {
     const { data, error } = this.state;
     if (data === null && error === null) return html`<div class="loading" role="status">Loading</div>`;
-    if (data === null) return html`<h1>${error.status === 404 ? "Not found" : "Not shown"}</h1><p class="problem" role="alert">${error.message}</p>${error.status === 400 && this.wayOut()}`;
-    const said = error && error.status !== 0; // that the server is away is said once, in the frame
-    return html`${said && html`<p class="problem" role="alert">${error.message}</p>`}${this.show(data)}`;
+    if (data === null)
+      return html`<h1>${error.status === 404 ? "Not found" : "Error"}</h1>
+        <p class="problem" role="alert">${error.message}</p>
+        ${error.status === 400 && this.clearFiltersLink()}`;
+    const isShown = error && error.status !== 0; // the header already shows that the server is offline
+    return html`${isShown && html`<p class="problem" role="alert">${error.message}</p>`}${this.show(data)}`;
   }
 }

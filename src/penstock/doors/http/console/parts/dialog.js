@@ -1,23 +1,23 @@
-// Dialogs: a form that does one thing, says what came of it, and shows the server's own sentence when it was refused.
+// Dialogs: a form for one action, which shows the result, or the server's error message.
 
 import { Component, createRef, html } from "../lib/view.js";
 
-// Each open dialog is a step of the way back, so that the browser's Back closes the topmost and leaves the page alone.
+// Each open dialog is an entry of the browser's history, so that Back closes the topmost dialog and not the page.
 const open = [];
 const steps = () => history.state?.dialogs ?? 0;
 addEventListener("popstate", () => {
   if (steps() >= open.length) return;
   const dialog = open.at(-1);
-  const there = location.hash;
+  const target = location.hash;
   dialog.closed();
-  if (there === dialog.hash) return;
-  history.replaceState(history.state, "", there); // another address was given: what closing made of it does not count
+  if (target === dialog.hash) return;
+  history.replaceState(history.state, "", target); // the user typed this address while the dialog was open
   dispatchEvent(new HashChangeEvent("hashchange"));
 });
 
 /**
- * Properties: title, submit (the label of its button), run(values) -> a sentence or nothing, onClose(done), danger,
- * typed: a name to type first, children: the fields, whose `name`s become the keys of the values.
+ * Properties: title, submit (the label of the button), run(values), which may return a sentence, onClose(done), danger,
+ * typed (a name to type as confirmation), children (the fields, whose names become the keys of the values).
  */
 export class Dialog extends Component {
   place = createRef();
@@ -28,10 +28,10 @@ export class Dialog extends Component {
     this.place.current.showModal();
     open.push(this);
     this.hash = location.hash;
-    if (steps() < open.length) history.pushState({ dialogs: open.length }, ""); // after a reload it is there
+    if (steps() < open.length) history.pushState({ dialogs: open.length }, ""); // after a reload the entry exists
   }
 
-  /** Its button is gone with the work: without this the next Enter would be for the page. */
+  /** Focus the close button after success. Otherwise the next Enter would go to the page. */
   componentDidUpdate(_, before) {
     if (this.state.done && !before.done) this.form.current.querySelector(".buttons > :last-child").focus();
   }
@@ -44,9 +44,9 @@ export class Dialog extends Component {
     if (open.includes(this)) open.splice(open.indexOf(this), 1);
   }
 
-  /** By a step back, where this dialog is one. */
+  /** Close by going back in the history, if this dialog is the current entry. */
   close(done) {
-    if (this.done !== undefined) return; // on its way
+    if (this.done !== undefined) return; // already closing
     this.done = done;
     if (open.at(-1) === this && steps() === open.length) history.back();
     else this.closed();
@@ -61,7 +61,7 @@ export class Dialog extends Component {
   submit(event) {
     event.preventDefault();
     if (this.state.busy) return undefined;
-    if (this.state.done) return this.close(true); // Enter, in a form that has done what it does
+    if (this.state.done) return this.close(true); // Enter in a form that is done
     return this.attempt(async (values) => {
       const sentence = await this.props.run(values);
       if (sentence) this.setState({ done: sentence });
@@ -69,7 +69,6 @@ export class Dialog extends Component {
     });
   }
 
-  /** Do something with what is filled in; what is refused is shown. */
   async attempt(act) {
     this.setState({ busy: true, error: null });
     try {
@@ -82,7 +81,7 @@ export class Dialog extends Component {
   }
 
   render({ title, submit, danger, typed, children, extra }, { busy, error, done }) {
-    const held = busy || (typed && this.state.typed !== typed);
+    const isDisabled = busy || (typed && this.state.typed !== typed);
     return html`<dialog ref=${this.place} aria-label=${title} onCancel=${(event) => {
       event.preventDefault();
       this.close(Boolean(done));
@@ -90,15 +89,23 @@ export class Dialog extends Component {
       <form ref=${this.form} onSubmit=${(event) => this.submit(event)}>
         <h2>${title}</h2>
         ${children}
-        ${typed && !done && html`<label class="field">To go on, type <code>${typed}</code>
+        ${
+          typed &&
+          !done &&
+          html`<label class="field"><span>Type <code>${typed}</code> to confirm</span>
           <input autocomplete="off" spellcheck=${false} value=${this.state.typed}
-            onInput=${(event) => this.setState({ typed: event.target.value })} /></label>`}
+            onInput=${(event) => this.setState({ typed: event.target.value })} /></label>`
+        }
         ${error && html`<p class="problem" role="alert">${error}</p>`}
         ${done && html`<p class="good" role="status">${done}</p>`}
         <div class="buttons">
           ${extra?.(this)}
           <button type="button" onClick=${() => this.close(Boolean(done))}>${done || busy ? "Close" : "Cancel"}</button>
-          ${!done && html`<button type="submit" class=${danger ? "danger" : "primary"} disabled=${held}>${busy ? "Working" : submit}</button>`}
+          ${
+            !done &&
+            html`<button type="submit" class=${danger ? "danger" : "primary"} disabled=${isDisabled}
+              >${busy ? "Working..." : submit}</button>`
+          }
         </div>
       </form>
     </dialog>`;
@@ -108,19 +115,19 @@ export class Dialog extends Component {
 let fields = 0;
 
 /**
- * A label, a control and a hint. Values are given once, as defaults: a page that is drawn anew while somebody types
- * must not take away what was typed.
+ * A label, a control and a hint. Values are set once, as defaults, so that rendering the page again keeps what the user
+ * typed.
  */
 class Labelled extends Component {
   id = `field-${(fields += 1)}`;
 
   render({ label, hint, kind = "input", children, value, checked, ...rest }) {
-    const given = { ...rest, id: this.id, "aria-describedby": hint ? `${this.id}-hint` : undefined };
-    if (kind !== "select") Object.assign(given, { defaultValue: value, autocomplete: "off", spellcheck: false });
+    const attributes = { ...rest, id: this.id, "aria-describedby": hint ? `${this.id}-hint` : undefined };
+    if (kind !== "select") Object.assign(attributes, { defaultValue: value, autocomplete: "off", spellcheck: false });
     return html`<div class="field"><label for=${this.id}>${label}</label>
-      ${kind === "input" && html`<input ...${given} />`}
-      ${kind === "textarea" && html`<textarea ...${given}></textarea>`}
-      ${kind === "select" && html`<select ...${given}>${children}</select>`}
+      ${kind === "input" && html`<input ...${attributes} />`}
+      ${kind === "textarea" && html`<textarea ...${attributes}></textarea>`}
+      ${kind === "select" && html`<select ...${attributes}>${children}</select>`}
       ${hint && html`<small id=${`${this.id}-hint`}>${hint}</small>`}
     </div>`;
   }

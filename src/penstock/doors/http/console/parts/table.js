@@ -1,29 +1,46 @@
-// A table of resources: sorted by its headers, searched, paged, and walked with the arrow keys.
+// A table of resources: sortable, searchable, in pages, and with arrow keys to move between rows.
 
 import { count } from "../lib/format.js";
 import { html } from "../lib/view.js";
 
-const FIRST_LINKS = "td:first-child a, td:first-child:not(:has(a)) + td a"; // one a row
+const FIRST_LINKS = "td:first-child a, td:first-child:not(:has(a)) + td a"; // one link per row
 
 /**
- * columns: [{label, number, wide, minor, stack, narrow, sort, cell(row)}], minor ones not on a phone, stack on lines of their own there, narrow: two long
- * names side by side leave room for the rest; sort: "name" or "-name";
- * onSort(sort); href(row) leads on. A row is a link as well, so that it can be opened in another tab.
+ * columns: [{label, number, wide, minor, stack, narrow, sort, cell(row)}]. On a phone, `minor` columns are hidden and
+ * `stack` columns have a line of their own. `narrow` limits the width of a long name. sort: "name" or "-name";
+ * onSort(sort); href(row): the address of a row, which is a link, so that it can be opened in another tab.
  */
 export function Table({ columns, rows, sort = "", onSort, href, empty, label, compact, keyOf = (row) => row.name }) {
   if (!rows.length) return html`<p class="empty">${empty}</p>`;
-  const kind = (column) => [column.number && "number", column.wide && "wide", column.minor && "minor", column.stack && "stack", column.narrow && "narrow"].filter(Boolean).join(" ");
+  const kind = (column) =>
+    [
+      column.number && "number",
+      column.wide && "wide",
+      column.minor && "minor",
+      column.stack && "stack",
+      column.narrow && "narrow",
+    ]
+      .filter(Boolean)
+      .join(" ");
   return html`<div class="scroll" tabindex="-1">
     <table class=${compact ? "compact" : ""} aria-label=${label} onKeyDown=${(event) => walk(event, FIRST_LINKS)}>
       <thead>
-        <tr>${columns.map((column) => html`<${Header} kind=${kind(column)} column=${column} sort=${sort} onSort=${onSort} />`)}</tr>
+        <tr>${columns.map(
+          (column) => html`<${Header} kind=${kind(column)} column=${column} sort=${sort} onSort=${onSort} />`,
+        )}</tr>
       </thead>
       <tbody>
         ${rows.map(
-          (row) => html`<tr key=${keyOf(row)} data-href=${href ? href(row) : undefined} onClick=${href ? follow : undefined}>
+          (row) =>
+            html`<tr key=${keyOf(row)} data-href=${href ? href(row) : undefined} onClick=${href ? follow : undefined}>
             ${columns.map(
-              (column, at) => html`<td class=${kind(column)} data-label=${column.label}>
-                ${at === 0 && href ? html`<a class="cut" title=${row.name} href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}
+              (column, at) =>
+                html`<td class=${kind(column)} data-label=${column.label}>
+                ${
+                  at === 0 && href
+                    ? html`<a class="cut" title=${row.name} href=${href(row)}>${column.cell(row)}</a>`
+                    : column.cell(row)
+                }
               </td>`,
             )}
           </tr>`,
@@ -39,7 +56,8 @@ function Header({ column, kind, sort, onSort }) {
   const on = down || sort === column.sort;
   const next = on ? (down ? column.sort : `-${column.sort}`) : column.number ? `-${column.sort}` : column.sort;
   return html`<th scope="col" class=${kind} aria-sort=${on ? (down ? "descending" : "ascending") : "none"}>
-    <button type="button" class="sort" onClick=${() => onSort(next)}>${column.label}<span class="arrow" aria-hidden="true">${on ? (down ? "↓" : "↑") : ""}</span></button>
+    <button type="button" class="sort" onClick=${() => onSort(next)}
+      >${column.label}<span class="arrow" aria-hidden="true">${on ? (down ? "↓" : "↑") : ""}</span></button>
   </th>`;
 }
 
@@ -48,7 +66,6 @@ function follow(event) {
   location.hash = event.currentTarget.dataset.href;
 }
 
-/** Up and down go from row to row, wherever in one the focus is; Enter follows the one that has the focus anyway. */
 export function walk(event, selector) {
   if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
   const links = [...event.currentTarget.querySelectorAll(selector)];
@@ -61,14 +78,13 @@ export function walk(event, selector) {
   }
 }
 
-/** The search field above a table; the key / leads to it. */
 export function Search({ value, onSearch, label = "Search by name" }) {
   return html`<input class="search" type="search" placeholder=${`${label}  ( / )`} aria-label=${label} value=${value}
     data-search onInput=${(event) => onSearch(event.target.value)} />`;
 }
 
 export function Pager({ total, shown, first, onFirst, next, onNext }) {
-  if (total <= shown && first) return html`<p class="pager quiet">${count(total)} in all</p>`;
+  if (total <= shown && first) return html`<p class="pager quiet">${count(total)} total</p>`;
   return html`<p class="pager">
     <span class="quiet">${count(shown)} of ${count(total)}</span>
     <button type="button" disabled=${first} onClick=${onFirst}>First page</button>

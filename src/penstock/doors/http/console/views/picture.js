@@ -1,93 +1,119 @@
-// What the picture of the flow shows: which boxes, which pipes, and which of them are stuck. Pure functions.
+// What the flow diagram shows: its boxes, its pipes, and which of them are stuck. These functions are pure.
 
-import { lastPart, rate, short, duration, shownName } from "../lib/format.js";
+import { displayName, duration, lastPart, protocolName, rate, short } from "../lib/format.js";
 import { format } from "../lib/route.js";
 
-export const SHOWN = 10; // topics, and as many subscriptions
-export const STUCK_SECONDS = 60; // a message could have been delivered for longer than this, and nothing is acked
+export const SHOWN = 10; // topics, and the same number of subscriptions
+export const STUCK_SECONDS = 60; // a subscription without acks is stuck after this
 
-/** What is delayed on purpose waits as it should. */
-export function isStuck(each) {
-  return each.backlog_messages > 0 && each.due_age_seconds > STUCK_SECONDS && each.ack_rate === 0;
+/** Return whether due messages wait without an ack. Messages that are delayed on purpose do not count. */
+export function isStuck({ backlog_messages, due_age_seconds, ack_rate }) {
+  return backlog_messages > 0 && due_age_seconds > STUCK_SECONDS && ack_rate === 0;
 }
 
-const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+const compareNames = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 
-/** Of those that are stuck and of those with traffic first a half each; in the order of their topics, so that boxes stay. */
-export function chosen(busy, due) {
+/** Return half stuck and half busy subscriptions, sorted by topic so that boxes keep their place. */
+export function selectSubscriptions(busy, due) {
   const stuck = due.filter(isStuck);
-  const flowing = busy.filter((each) => each.deliver_rate > 0);
+  const flowing = busy.filter((subscription) => subscription.deliver_rate > 0);
   const all = [...stuck.slice(0, SHOWN / 2), ...flowing.slice(0, SHOWN / 2), ...stuck, ...flowing, ...due, ...busy];
-  const some = [...new Map(all.map((each) => [each.name, each])).values()].slice(0, SHOWN);
-  return some.sort((a, b) => (a.topic === b.topic ? byName(a, b) : a.topic < b.topic ? -1 : 1));
+  const selected = [...new Map(all.map((subscription) => [subscription.name, subscription])).values()].slice(0, SHOWN);
+  return selected.sort((a, b) => (a.topic === b.topic ? compareNames(a, b) : a.topic < b.topic ? -1 : 1));
 }
 
-/** Topics of chosen subscriptions that are not among the busiest: they are asked for one by one. */
-export function others({ topics, busy, due }) {
-  const known = new Set(topics.topics.map((topic) => topic.name));
-  const read = chosen(busy.subscriptions, due.subscriptions).filter((each) => !each.detached && !known.has(each.topic));
-  return [...new Set(read.map((each) => each.topic))];
+const topicsOf = (subscriptions) => subscriptions.filter(({ detached }) => !detached).map(({ topic }) => topic);
+
+export function otherTopics({ topics, busy, due }) {
+  const busiest = new Set(topics.topics.map((topic) => topic.name));
+  const names = topicsOf(selectSubscriptions(busy.subscriptions, due.subscriptions));
+  return [...new Set(names.filter((name) => !busiest.has(name)))];
 }
 
-/** The properties of a Flow, from what the server said. `read`: the other topics. */
-export function picture({ statistics, server, topics, read, busy, due }) {
-  const usual = server.default_project;
-  const subscriptions = chosen(busy.subscriptions, due.subscriptions);
-  const known = new Map([...topics.topics, ...read].map((topic) => [topic.name, topic]));
-  const names = [...new Set([...subscriptions.filter((each) => !each.detached).map((each) => each.topic), ...known.keys()])].slice(0, SHOWN).sort();
+export function picture({ statistics, server, topics, others, busy, due }) {
+  const project = server.default_project;
+  const subscriptions = selectSubscriptions(busy.subscriptions, due.subscriptions);
+  const records = new Map([...topics.topics, ...others].map((topic) => [topic.name, topic]));
+  const names = [...new Set([...topicsOf(subscriptions), ...records.keys()])].slice(0, SHOWN).sort();
   const { entered, left } = statistics.flows;
-  const out = destinations(subscriptions, statistics, usual);
+  const out = destinations(subscriptions, statistics, project);
   const pipes = [
-    ...entered.map((flow) => ({ from: `in ${flow.door}`, to: flow.topic, rate: flow.per_second })),
-    ...subscriptions.filter((each) => !each.detached).map((each) => ({ from: each.topic, to: each.name, rate: each.deliver_rate, stuck: isStuck(each) })),
-    ...left.map((flow) => ({ from: flow.subscription, to: out.pushed.has(flow.subscription) ? "push" : `out ${flow.door}`, rate: flow.per_second })),
+    ...entered.map(({ door, topic, per_second }) => ({ from: `in ${door}`, to: topic, rate: per_second })),
+    ...subscriptions
+      .filter(({ detached }) => !detached)
+      .map((record) => ({ from: record.topic, to: record.name, rate: record.deliver_rate, stuck: isStuck(record) })),
+    ...left.map(({ door, subscription, per_second }) => ({
+      from: subscription,
+      to: out.pushed.has(subscription) ? "push" : `out ${door}`,
+      rate: per_second,
+    })),
     ...out.pipes,
   ];
   return {
-    titles: ["Doors", "Topics", "Subscriptions", "Where they go"],
-    columns: [doorsIn(statistics, server), names.map((name) => topicBox(name, known.get(name), usual)), subscriptions.map((each) => subscriptionBox(each, usual)), out.boxes],
+    titles: ["Protocols", "Topics", "Subscriptions", "Destinations"],
+    columns: [
+      publishers(statistics, server),
+      names.map((name) => topicBox(name, records.get(name), project)),
+      subscriptions.map((subscription) => subscriptionBox(subscription, project)),
+      out.boxes,
+    ],
     pipes,
     cut: topics.total > names.length || busy.total > subscriptions.length,
     stuck: subscriptions.some(isStuck),
   };
 }
 
-function doorsIn(statistics, server) {
+function protocolBox(direction, name, messagesPerSecond) {
+  const note = `${direction} ${rate(messagesPerSecond ?? 0)}`;
+  return { key: `${direction} ${name}`, label: protocolName(name), note, href: format(["server"]) };
+}
+
+function publishers(statistics, server) {
   return server.doors
     .filter((door) => door.address && statistics.doors[door.name])
-    .map(({ name }) => ({ key: `in ${name}`, label: name, note: `in ${rate(statistics.doors[name].per_second.messages_in ?? 0)}`, href: format(["server"]) }));
+    .map(({ name }) => protocolBox("in", name, statistics.doors[name].per_second.messages_in));
 }
 
-function topicBox(name, topic, usual) {
+function topicBox(name, topic, defaultProject) {
   const [, project] = name.split("/");
-  const note = topic ? `${rate(topic.publish_rate)}${topic.subscriptions ? "" : ", nobody reads it"}` : "";
-  return { key: name, label: shownName({ project, id: lastPart(name) }, usual), note, href: format(["topics", name]) };
+  const note = topic ? `${rate(topic.publish_rate)}${topic.subscriptions ? "" : ", no subscriptions"}` : "";
+  const label = displayName({ project, id: lastPart(name) }, defaultProject);
+  return { key: name, label, note, href: format(["topics", name]) };
 }
 
-function subscriptionBox(each, usual) {
-  const backlog = `backlog ${short(each.backlog_messages)}`;
-  const stuck = isStuck(each);
-  const note = stuck ? `stuck for ${duration(each.due_age_seconds)}, ${backlog}` : `${rate(each.deliver_rate)}, ${backlog}`;
-  return { key: each.name, label: shownName(each, usual), note, href: format(["subscriptions", each.name]), stuck };
+function subscriptionBox(record, defaultProject) {
+  const backlog = `backlog ${short(record.backlog_messages)}`;
+  const stuck = isStuck(record);
+  const activity = stuck ? `stuck for ${duration(record.due_age_seconds)}` : rate(record.deliver_rate);
+  const label = displayName(record, defaultProject);
+  return {
+    key: record.name,
+    label,
+    note: `${activity}, ${backlog}`,
+    href: format(["subscriptions", record.name]),
+    stuck,
+  };
 }
 
-/** The doors through which messages left, the places they are pushed to, and the topics of dead letters. */
-function destinations(subscriptions, statistics, usual) {
+/** Return boxes for the protocols that deliver messages, for push, and for dead letter topics, with their pipes. */
+function destinations(subscriptions, statistics, defaultProject) {
   const boxes = new Map();
   const pipes = [];
-  const pushed = new Set(subscriptions.filter((each) => each.kind === "push").map((each) => each.name));
-  for (const [name, door] of Object.entries(statistics.doors)) {
-    if (door.messages_out) boxes.set(`out ${name}`, { key: `out ${name}`, label: name, note: `out ${rate(door.per_second.messages_out ?? 0)}`, href: format(["server"]) });
-  }
-  if (pushed.size) boxes.set("push", { key: "push", label: "push", note: "to web addresses", href: format(["subscriptions"]) });
-  for (const each of subscriptions) {
-    const dead = each.options.dead_letter_policy?.dead_letter_topic;
-    if (!dead) continue;
-    const [, project, , id] = dead.split("/");
-    const key = `dead ${dead}`;
-    pipes.push({ from: each.name, to: key, rate: each.dead_letter_rate, dead: true });
+  const pushed = new Set(subscriptions.filter(({ kind }) => kind === "push").map(({ name }) => name));
+  for (const [name, door] of Object.entries(statistics.doors))
+    if (door.messages_out) boxes.set(`out ${name}`, protocolBox("out", name, door.per_second.messages_out));
+  if (pushed.size)
+    boxes.set("push", { key: "push", label: "Push", note: "to web addresses", href: format(["subscriptions"]) });
+  for (const { name, options, dead_letter_rate } of subscriptions) {
+    const topic = options.dead_letter_policy?.dead_letter_topic;
+    if (!topic) continue;
+    const [, project, , id] = topic.split("/");
+    const key = `dead ${topic}`;
+    pipes.push({ from: name, to: key, rate: dead_letter_rate, dead: true });
     const arriving = pipes.filter((pipe) => pipe.to === key).reduce((sum, pipe) => sum + pipe.rate, 0);
-    boxes.set(key, { key, label: shownName({ project, id }, usual), note: arriving ? `dead letters, ${rate(arriving)}` : "dead letters", href: format(["topics", dead]) });
+    const note = arriving ? `dead letters, ${rate(arriving)}` : "dead letters";
+    const label = displayName({ project, id }, defaultProject);
+    boxes.set(key, { key, label, note, href: format(["topics", topic]) });
   }
   return { boxes: [...boxes.values()], pipes, pushed };
 }

@@ -1,7 +1,7 @@
-// Snapshots: what was unacked at an instant, of one subscription or of a whole project, to go back to.
+// Snapshots of subscriptions and of projects: which messages were unacked at an instant, to seek back to.
 
 import { get, path, post, remove } from "../lib/api.js";
-import { ago, clock, count, lastPart, plural, shownName } from "../lib/format.js";
+import { ago, clock, count, displayName, lastPart, plural } from "../lib/format.js";
 import { live } from "../lib/live.js";
 import { format, refine } from "../lib/route.js";
 import { Component, html, View } from "../lib/view.js";
@@ -17,62 +17,98 @@ export class Snapshots extends View {
       get("/snapshots", { search, page_token: page, page_size: 50 }, signal),
     ]);
     const chosen = project || projects.projects[0]?.project || "";
-    const [whole, clock] = chosen
-      ? await Promise.all([get(path("projects", chosen, "snapshots"), { page_size: 100 }, signal), get(path("projects", chosen, "clock"), {}, signal)])
+    const [whole, time] = chosen
+      ? await Promise.all([
+          get(path("projects", chosen, "snapshots"), { page_size: 100 }, signal),
+          get(path("projects", chosen, "clock"), {}, signal),
+        ])
       : [{ snapshots: [], total: 0 }, null];
-    return { projects: projects.projects, own, whole, chosen, now: clock ? live.timeOf(clock) : live.now() };
+    return { projects: projects.projects, own, whole, chosen, now: time ? live.timeOf(time) : live.now() };
   }
 
   componentDidUpdate(before) {
     if (before.query !== this.props.query) this.reload();
   }
 
-  open(dialog, what) {
-    refine({ do: dialog ?? "", of: what?.name ?? "" }); // an address of its own, as everything that is shown
+  open(dialog, snapshot) {
+    refine({ do: dialog ?? "", of: snapshot?.name ?? "" });
   }
 
   show({ projects, own, whole, chosen, now }) {
     const { query } = this.props;
-    const usual = live.server?.default_project;
-    const act = (label, dialog, danger) => (what) =>
-      live.canChange && html`<button type="button" class=${danger ? "danger" : ""} onClick=${() => this.open(dialog, what)}>${label}</button>`;
-    const [seek, drop, restore, dropWhole] = [act("Seek to it", "seek"), act("Delete", "drop", true), act("Go back", "restore"), act("Delete", "dropWhole", true)];
+    const names = [...new Set([chosen, ...projects.map(({ project }) => project)])].filter(Boolean);
     return html`<section aria-label="Snapshots">
       <div class="bar"><h1>Snapshots</h1></div>
-      <p class="quiet">A snapshot remembers what is unacked now, and keeps the messages for it.</p>
-      <div class="bar"><h2>Of the whole project</h2>
+      <p class="quiet">A snapshot records which messages are unacked now, and keeps these messages.</p>
+      <div class="bar"><h2>Project snapshots</h2>
         <select aria-label="Project" onChange=${(event) => refine({ project: event.target.value })}>
-          ${[...new Set([chosen, ...projects.map((each) => each.project)])].filter(Boolean).map((each) => html`<option value=${each} selected=${each === chosen}>${each}</option>`)}</select>
-        ${live.canChange && html`<button type="button" class="primary" onClick=${() => this.open("whole")}>New project snapshot</button>`}</div>
-      <${Table} label="Project snapshots" rows=${whole.snapshots} empty="This project has no snapshot." columns=${[
-        { label: "Snapshot", cell: (each) => each.name },
-        { label: "Taken", cell: (each) => html`<span title=${clock(each.created_at)}>${ago(each.created_at, now)}</span>` },
-        { label: "Ends", cell: (each) => each.expires_at && ago(each.expires_at, now) },
-        { label: "Topics", number: true, cell: (each) => count(each.topics) },
-        { label: "Subscriptions", number: true, cell: (each) => count(each.subscriptions) },
-        { label: "Not in it", number: true, cell: (each) => html`<span title=${each.without.map((one) => `${lastPart(one.name)}: ${one.reason}`).join("\n")}>${count(each.without.length)}</span>` },
-        { label: "Actions", cell: (each) => html`<span class="row">${restore(each)}${dropWhole(each)}</span>` },
-      ]} />
-      <div class="bar"><h2>Of one subscription</h2><${Search} value=${query.search ?? ""} onSearch=${(search) => refine({ search, page: "" })} />
-        ${live.canChange && html`<button type="button" class="primary" onClick=${() => this.open("one")}>New snapshot</button>`}</div>
-      <${Table} label="Snapshots" rows=${own.snapshots} empty=${query.search ? `Nothing is called "${query.search}".` : "There are no snapshots."} columns=${[
-        { label: "Snapshot", cell: (each) => html`<span class="cut" title=${each.name}>${shownName(each, usual)}</span>` },
-        { label: "Topic", cell: (each) => html`<a class="cut" title=${each.topic} href=${format(["topics", each.topic])}>${lastPart(each.topic)}</a>` },
-        { label: "Taken", cell: (each) => html`<span title=${clock(each.created_at)}>${ago(each.created_at, live.timeOf(each))}</span>` },
-        { label: "Ends", cell: (each) => ago(each.expires_at, live.timeOf(each)) },
-        { label: "First unacked", number: true, cell: (each) => count(each.first_unacked) },
-        { label: "Actions", cell: (each) => html`<span class="row">${seek(each)}${each.id.includes("~") ? html`<span class="quiet">part of ${each.id.split("~")[0]}</span>` : drop(each)}</span>` },
-      ]} />
-      <${Pager} total=${own.total} shown=${own.snapshots.length} first=${!query.page} onFirst=${() => refine({ page: "" })} next=${own.next_page_token} onNext=${() => refine({ page: own.next_page_token })} />
+          ${names.map((name) => html`<option value=${name} selected=${name === chosen}>${name}</option>`)}</select>
+        ${this.button("New project snapshot", "primary", "whole")}</div>
+      <${Table} label="Project snapshots" rows=${whole.snapshots} columns=${this.projectColumns(now)}
+        empty="No snapshots of this project." />
+      <div class="bar"><h2>Subscription snapshots</h2>
+        <${Search} value=${query.search ?? ""} onSearch=${(search) => refine({ search, page: "" })} />
+        ${this.button("New snapshot", "primary", "one")}</div>
+      <${Table} label="Snapshots" rows=${own.snapshots} columns=${this.columns()}
+        empty=${query.search ? `No names match "${query.search}".` : "No snapshots."} />
+      <${Pager} total=${own.total} shown=${own.snapshots.length} first=${!query.page} next=${own.next_page_token}
+        onFirst=${() => refine({ page: "" })} onNext=${() => refine({ page: own.next_page_token })} />
       ${this.dialog(chosen, own.snapshots, whole.snapshots, now)}
     </section>`;
+  }
+
+  button(label, kind, dialog, snapshot) {
+    if (!live.canChange) return null;
+    return html`<button type="button" class=${kind} onClick=${() => this.open(dialog, snapshot)}>${label}</button>`;
+  }
+
+  projectColumns(now) {
+    const excluded = ({ without }) => {
+      const reasons = without.map(({ name, reason }) => `${lastPart(name)}: ${reason}`);
+      return html`<span title=${reasons.join("\n")}>${count(without.length)}</span>`;
+    };
+    const actions = (snapshot) =>
+      html`<span class="row">
+      ${this.button("Restore", "", "restore", snapshot)}
+      ${this.button("Delete", "danger", "dropWhole", snapshot)}</span>`;
+    return [
+      { label: "Snapshot", cell: (snapshot) => snapshot.name },
+      { label: "Created", cell: (snapshot) => created(snapshot, now) },
+      { label: "Expires", cell: (snapshot) => ago(snapshot.expires_at, now, "") },
+      { label: "Topics", number: true, cell: (snapshot) => count(snapshot.topics) },
+      { label: "Subscriptions", number: true, cell: (snapshot) => count(snapshot.subscriptions) },
+      { label: "Excluded", number: true, cell: excluded },
+      { label: "Actions", cell: actions },
+    ];
+  }
+
+  columns() {
+    const project = live.server?.default_project;
+    const actions = (snapshot) => {
+      const [whole, part] = snapshot.id.split("~");
+      const remover = this.button("Delete", "danger", "drop", snapshot);
+      return html`<span class="row">${this.button("Seek", "", "seek", snapshot)}${
+        part === undefined ? remover : html`<span class="quiet">part of ${whole}</span>`
+      }</span>`;
+    };
+    const topicLink = ({ topic }) =>
+      html`<a class="cut" title=${topic} href=${format(["topics", topic])}>${lastPart(topic)}</a>`;
+    const name = (snapshot) => html`<span class="cut" title=${snapshot.name}>${displayName(snapshot, project)}</span>`;
+    return [
+      { label: "Snapshot", cell: name },
+      { label: "Topic", cell: topicLink },
+      { label: "Created", cell: (snapshot) => created(snapshot, live.timeOf(snapshot)) },
+      { label: "Expires", cell: (snapshot) => ago(snapshot.expires_at, live.timeOf(snapshot)) },
+      { label: "First unacked", number: true, minor: true, cell: (snapshot) => count(snapshot.first_unacked) },
+      { label: "Actions", cell: actions },
+    ];
   }
 
   dialog(project, own, whole, now) {
     const { do: dialog, of } = this.props.query;
     const ofProject = dialog === "restore" || dialog === "dropWhole";
-    const what = (ofProject ? whole : own).find((each) => each.name === of);
-    if (!live.canChange || (of && !what)) return null; // it is gone, or on another page
+    const snapshot = (ofProject ? whole : own).find(({ name }) => name === of);
+    if (!live.canChange || (of && !snapshot)) return null;
     const close = () => {
       this.open(null);
       this.reload();
@@ -81,45 +117,57 @@ export class Snapshots extends View {
       case "one":
         return html`<${CreateSnapshot} project=${project} onClose=${close} />`;
       case "whole":
-        return html`<${Dialog} title=${`Snapshot of ${project}`} submit="Take it" onClose=${close}
-          run=${async (values) => taken(await post(path("projects", project, "snapshots"), { name: values.name }))}>
-          <${Field} label="Name" name="name" required autofocus hint="What is unacked on every subscription, at one instant" /><//>`;
+        return html`<${Dialog} title=${`New snapshot of ${project}`} submit="Create" onClose=${close}
+          run=${async (values) => contents(await post(path("projects", project, "snapshots"), { name: values.name }))}>
+          <${Field} label="Name" name="name" required autofocus
+            hint="Records the unacked messages of every subscription at the same instant" /><//>`;
       case "seek":
-        return html`<${SeekToSnapshot} snapshot=${what} onClose=${close} />`;
+        return html`<${SeekToSnapshot} snapshot=${snapshot} onClose=${close} />`;
       case "restore":
-        return html`<${Restore} snapshot=${what} now=${now} onClose=${close} />`;
+        return html`<${Restore} snapshot=${snapshot} now=${now} onClose=${close} />`;
       case "drop":
-        return html`<${Dialog} title="Delete this snapshot" danger submit="Delete" typed=${what.id} onClose=${close}
-          run=${async () => void (await remove(path("snapshots", what.name)))}>
-          <p>No subscription can go back to it any more; messages that only it needs are forgotten.</p><//>`;
+        return html`<${Dialog} title="Delete this snapshot" danger submit="Delete" typed=${snapshot.id} onClose=${close}
+          run=${async () => void (await remove(path("snapshots", snapshot.name)))}>
+          <p>Subscriptions can no longer seek to it. Messages that only this snapshot needs are deleted.</p><//>`;
       case "dropWhole":
-        return html`<${Dialog} title="Delete this project snapshot" danger submit="Delete" typed=${what.name} onClose=${close}
-          run=${async () => void (await remove(path("projects", what.project, "snapshots", what.name)))}>
-          <p>${plural(what.subscriptions, "subscription")} of ${what.project} cannot go back to it any more.</p><//>`;
+        return html`<${Dialog} title="Delete this project snapshot" danger submit="Delete" typed=${snapshot.name}
+          onClose=${close}
+          run=${async () => void (await remove(path("projects", snapshot.project, "snapshots", snapshot.name)))}>
+          <p>The project ${snapshot.project} can no longer be restored to it.</p><//>`;
       default:
         return null;
     }
   }
 }
 
-function taken(snapshot) {
-  const without = snapshot.without.length ? ` ${plural(snapshot.without.length, "subscription")} could not be held: ${snapshot.without[0].reason}` : "";
-  return `${plural(snapshot.subscriptions, "subscription")} of ${plural(snapshot.topics, "topic")} are in it.${without}`;
+const created = ({ created_at }, now) => html`<span title=${clock(created_at)}>${ago(created_at, now)}</span>`;
+
+function contents({ subscriptions, topics, without }) {
+  const excluded = without.length ? ` Excluded: ${plural(without.length, "subscription")} (${without[0].reason}).` : "";
+  return `Contains ${plural(subscriptions, "subscription")} of ${plural(topics, "topic")}.${excluded}`;
 }
 
 export function CreateSnapshot({ subscription, project, onClose }) {
   const run = async (values) => {
-    const of = subscription ?? values.subscription;
-    const made = await post("/snapshots", { name: values.name, subscription: of, project: projectOf(values.name, projectOf(of, project)) });
-    return `Snapshot ${made.id} remembers what is unacked from offset ${count(made.first_unacked)} on, until ${clock(made.expires_at)}.`;
+    const source = subscription ?? values.subscription;
+    const snapshot = await post("/snapshots", {
+      name: values.name,
+      subscription: source,
+      project: projectOf(values.name, projectOf(source, project)),
+    });
+    const { id, first_unacked, expires_at } = snapshot;
+    return `Created snapshot ${id}. First unacked offset: ${count(first_unacked)}. Expires: ${clock(expires_at)}.`;
   };
-  return html`<${Dialog} title="New snapshot" submit="Take it" run=${run} onClose=${onClose}>
+  return html`<${Dialog} title="New snapshot" submit="Create" run=${run} onClose=${onClose}>
     <${Field} label="Name" name="name" required autofocus />
-    ${subscription ? html`<p class="quiet">Of <code>${subscription}</code></p>` : html`<${Field} label="Subscription" name="subscription" required />`}
+    ${
+      subscription
+        ? html`<p class="quiet">Subscription: <code>${subscription}</code></p>`
+        : html`<${Field} label="Subscription" name="subscription" required />`
+    }
   <//>`;
 }
 
-/** Which subscription of the topic goes back; what that changes is said first. */
 class SeekToSnapshot extends Component {
   state = { names: null, name: "", plan: null, error: null };
 
@@ -148,26 +196,30 @@ class SeekToSnapshot extends Component {
 
   render({ snapshot, onClose }, { names, name, plan, error }) {
     if (names === null) return null;
-    if (!names.length) return html`<${Dialog} title=${`Seek to ${snapshot.id}`} submit="Close" run=${async () => {}} onClose=${onClose}>
-      <p>${error ?? `No subscription reads ${lastPart(snapshot.topic)}.`}</p><//>`;
-    const run = async () => sought(await this.seek(name));
-    return html`<${Dialog} title=${`Seek to ${snapshot.id}`} submit="Seek" run=${run} onClose=${onClose}>
-      <${Choice} label="Subscription" onChange=${(event) => this.choose(event.target.value)}>${names.map((each) => html`<option value=${each} selected=${each === name}>${lastPart(each)}</option>`)}<//>
-      <p class="plan" role="status">${plan ? seekSentence(plan) : error ? "" : "Counting."}</p>
+    const title = `Seek to ${snapshot.id}`;
+    if (!names.length)
+      return html`<${Dialog} title=${title} submit="Close" run=${async () => {}} onClose=${onClose}>
+      <p>${error ?? `${lastPart(snapshot.topic)} has no subscriptions.`}</p><//>`;
+    const run = async () => seekResult(await this.seek(name));
+    const option = (full) => html`<option value=${full} selected=${full === name}>${lastPart(full)}</option>`;
+    return html`<${Dialog} title=${title} submit="Seek" run=${run} onClose=${onClose}>
+      <${Choice} label="Subscription" onChange=${(event) => this.choose(event.target.value)}>${names.map(option)}<//>
+      <p class="plan" role="status">${plan ? seekSentence(plan) : error ? "" : "Counting..."}</p>
       ${error && html`<p class="problem" role="alert">${error}</p>`}
     <//>`;
   }
 }
 
-export function seekSentence(plan) {
-  const most = plan.exact ? "" : "at most "; // its filter is only asked when they are read
-  const sentence = `${most}${plural(plan.come_back, "acked message")} come back, ${most}${plural(plan.skipped, "message")} of the backlog are skipped: it is ${most}${count(plan.backlog_before)} now, ${most}${count(plan.backlog_after)} afterwards.`;
-  return sentence[0].toUpperCase() + sentence.slice(1);
+export function seekSentence({ exact, come_back, skipped, backlog_before, backlog_after }) {
+  const most = exact ? "" : "at most "; // the filter is not compared before the messages are read
+  const redelivered = `${most}${plural(come_back, "acked message")} will be delivered again`;
+  const effect = `${redelivered}, and ${most}${plural(skipped, "message")} skipped.`;
+  const backlog = `Backlog: ${most}${count(backlog_before)} now, ${most}${count(backlog_after)} afterwards.`;
+  return `${effect[0].toUpperCase()}${effect.slice(1)} ${backlog}`;
 }
 
-/** What a seek came to. */
-export function sought({ exact, backlog_after }) {
-  return `The backlog is ${exact ? "" : "at most "}${plural(backlog_after, "message")} now.`;
+export function seekResult({ exact, backlog_after }) {
+  return `The backlog is now ${exact ? "" : "at most "}${plural(backlog_after, "message")}.`;
 }
 
 class Restore extends Component {
@@ -187,17 +239,23 @@ class Restore extends Component {
   }
 
   render({ snapshot, now, onClose }, { plan, error }) {
-    const odd = plan?.subscriptions.filter((each) => each.reason) ?? [];
-    return html`<${Dialog} title=${`Go back to ${snapshot.name}`} danger submit="Go back" typed=${snapshot.name} onClose=${onClose}
+    const { name, project, created_at } = snapshot;
+    const problems = plan?.subscriptions.filter(({ reason }) => reason) ?? [];
+    const problem = (record) =>
+      html`<li><code>${lastPart(record.name)}</code>: ${record.outcome}, ${record.reason}</li>`;
+    const effect = plan && `Restores every subscription of ${project} to its state ${ago(created_at, now)}`;
+    const newer = plan?.untouched.slice(0, 20).map(lastPart).join(", ");
+    const waiting = error ? "" : "Checking...";
+    return html`<${Dialog} title=${`Restore ${name}`} danger submit="Restore" typed=${name} onClose=${onClose}
       run=${async () => `Done: ${restoreSentence(await this.restore({}))}`}>
-      <p class="plan" role="status">${plan ? `Every subscription of ${snapshot.project} goes back to what was unacked ${ago(snapshot.created_at, now)}: ${restoreSentence(plan)}` : error ? "" : "Looking."}</p>
-      ${odd.length > 0 && html`<ul>${odd.slice(0, 20).map((each) => html`<li><code>${lastPart(each.name)}</code>: ${each.outcome}, ${each.reason}</li>`)}</ul>`}
-      ${plan?.untouched.length > 0 && html`<p class="quiet">Came later, and stay as they are: ${plan.untouched.slice(0, 20).map(lastPart).join(", ")}</p>`}
+      <p class="plan" role="status">${plan ? `${effect}: ${restoreSentence(plan)}` : waiting}</p>
+      ${problems.length > 0 && html`<ul>${problems.slice(0, 20).map(problem)}</ul>`}
+      ${plan?.untouched.length > 0 && html`<p class="quiet">Created later and not changed: ${newer}</p>`}
       ${error && html`<p class="problem" role="alert">${error}</p>`}
     <//>`;
   }
 }
 
-function restoreSentence(plan) {
-  return `${count(plan.restored)} restored, ${count(plan.made_again)} made again, ${count(plan.missing)} missing.`;
+function restoreSentence({ restored, made_again, missing }) {
+  return `${count(restored)} restored, ${count(made_again)} recreated, ${count(missing)} missing.`;
 }
