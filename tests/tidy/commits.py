@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-START = "ba79540f58504535550054bfb8cd5f2dc8df95e4"  # the last commit before the rule
+START = "b8ea8f70422b6bc9d9e47f043906560c48d937bc"  # the last commit before the rule
 SUBJECT_MAX = 72
 
 _AREA = re.compile(r"[a-z0-9][\w ,./-]*: (?P<change>\S.*)")
