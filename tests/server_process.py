@@ -102,7 +102,9 @@ class ServerProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:  # the report of the test no longer finds this server
+            print(f"Log of server {self.process.pid}:\n{self.log()}")
         if not self.has_ended and self.ends_clean:
             assert self.stop() == 0, self.log()
         elif not self.has_ended:

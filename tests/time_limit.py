@@ -22,7 +22,8 @@ import psutil
 TEST_SECONDS = 600.0
 NIGHTLY_SECONDS = 5400.0
 GRACE_SECONDS = 60.0  # from killing the child processes to ending this one
-DUMP_SECONDS = 20.0  # for the stacks of one child process
+DUMP_SECONDS = 20.0  # for the stacks of one process
+STACKS = "Stacks of process"
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def time_limit(test: str, seconds: float, grace_seconds: float = GRACE_SECONDS) 
         reached.set()
         with os.fdopen(os.dup(_terminal()), "w") as report:
             print(f"\n{test} has run for {seconds:.0f} seconds, its limit.", file=report, flush=True)
-            _dump_stacks(report)
+            dump_stacks(report)
             _kill_children()
             if not done.wait(grace_seconds):
                 print(f"{test} could not be ended; its process ends now.", file=report, flush=True)
@@ -64,16 +65,23 @@ def _terminal() -> int:
     return _saved_terminal[0] if _saved_terminal else 2
 
 
-def _dump_stacks(report: TextIO) -> None:
-    faulthandler.dump_traceback(report, all_threads=True)
-    py_spy = Path(sys.executable).with_name("py-spy")
-    for child in _children():
+def dump_stacks(report: TextIO, pid: int | None = None) -> None:
+    """Write the stacks of all threads of a process, by default this one, and of its child processes."""
+    if pid is None:
+        faulthandler.dump_traceback(report, all_threads=True)
+    for process in [*([psutil.Process(pid)] if pid else []), *_children(pid)]:
         with suppress(psutil.Error, OSError, subprocess.TimeoutExpired):
-            print(f"\nChild process {child.pid}: {' '.join(child.cmdline())[:300]}", file=report, flush=True)
-            if "python" in child.name():
-                command = [str(py_spy), "dump", "--pid", str(child.pid)]
+            print(f"\n{STACKS} {process.pid}: {' '.join(process.cmdline())[:300]}", file=report, flush=True)
+            if (command := _dump_command(process)) is not None:
                 subprocess.run(command, stdout=report, stderr=report, timeout=DUMP_SECONDS, check=False)
             report.flush()
+
+
+def _dump_command(process: psutil.Process) -> list[str] | None:
+    name = process.name()
+    if "python" in name:
+        return [str(Path(sys.executable).with_name("py-spy")), "dump", "--pid", str(process.pid)]
+    return ["jstack", str(process.pid)] if name == "java" else None
 
 
 def _kill_children() -> None:
@@ -82,5 +90,5 @@ def _kill_children() -> None:
             child.kill()
 
 
-def _children() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
+def _children(pid: int | None = None) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)

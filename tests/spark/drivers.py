@@ -17,6 +17,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.time_limit import STACKS, dump_stacks
+
 SECONDS = 300.0  # only a failing test waits so long
 PROGRAMS = Path(__file__).parent / "programs"
 # A Java of a test lives for seconds: compiling much, and collecting on many threads, is not worth its while.
@@ -64,18 +66,26 @@ class Driver:
         return said
 
     def complained(self) -> str:
-        """The end of what it complained of, without Java's frames."""
-        lines = self.complaints.read_text().splitlines()
-        return "\n".join([line for line in lines if not line.startswith("\tat ")][-60:])
+        """The end of what it complained of, without Java's frames; all of it with the stacks of a driver that hung."""
+        text = self.complaints.read_text()
+        if STACKS in text:
+            return text
+        return "\n".join([line for line in text.splitlines() if not line.startswith("\tat ")][-60:])
 
     @contextmanager
     def _deadline(self, seconds: float = SECONDS) -> Iterator[None]:
-        watch = threading.Timer(seconds, self.kill)
+        watch = threading.Timer(seconds, self._give_up)
         watch.start()
         try:
             yield
         finally:
             watch.cancel()
+
+    def _give_up(self) -> None:
+        """Write the stacks of the driver and its children, and kill them."""
+        with suppress(psutil.Error), self.complaints.open("a") as report:
+            dump_stacks(report, self.process.pid)
+        self.kill()
 
     def kill(self) -> None:
         """End all of it at once, as a machine does that loses its power."""

@@ -6,6 +6,7 @@ A query is always stopped, and waiting has a deadline.
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from pyspark_penstock.schema import COLUMNS
 from tests.spark.servers import Server
+from tests.time_limit import dump_stacks
 
 SECONDS = 120.0
 
@@ -82,10 +84,15 @@ def failing(frame: Any, flag: Path, on: str = "") -> Any:
 
 
 def wait_until(true: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """For what Spark does not announce: the state of a query is there to be asked for, and no more."""
+    """Wait for something that Spark does not announce. A wait in vain writes the stacks of all processes."""
     until = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < until, "it did not happen"
+        if time.monotonic() >= until:
+            with tempfile.TemporaryFile("w+") as report:  # a process needs a real file to write to
+                dump_stacks(report)
+                report.seek(0)
+                print(report.read())
+            raise AssertionError("it did not happen")
         time.sleep(0.05)
 
 
