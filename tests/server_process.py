@@ -31,7 +31,8 @@ ROOT = Path(__file__).resolve().parents[1]
 WORKERS_MAX = 16  # of one run of the tests; each has ports of its own
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS_MAX
 _MINE = range(20_000 + _WORKER, 32_000, WORKERS_MAX)
-_PORTS = itertools.islice(itertools.cycle(_MINE), os.getpid() % len(_MINE), None)  # another run begins elsewhere
+_START = os.getpid() * 331 % len(_MINE)  # another run begins elsewhere, also one whose process id is the next
+_PORTS = itertools.islice(itertools.cycle(_MINE), _START, None)
 
 
 class ServerProcess:
