@@ -65,7 +65,7 @@ def test_queries_outlive_a_broker_that_is_killed(spark: Any, tmp_path: Path, rou
                     wait_until(lambda: bool(queries[0].recentProgress) or not queries[0].isActive)
                     queries.append(relay(spark, server.endpoint, tmp_path, SHUFFLED, 60))
                 if life < lives - 1:
-                    die_in_the_middle(server, queries, chance)
+                    die_in_the_middle(server, queries, (life + 1) * ROWS, chance)
                 else:
                     finish(server, queries, data(lives))
     finally:
@@ -79,10 +79,10 @@ def prepare(server: Server) -> dict[str, str]:
     return {door: address.rpartition(":")[2] for door, address in server.addresses.items()}
 
 
-def die_in_the_middle(server: Server, queries: list[Any], chance: random.Random) -> None:
-    """Kill the broker when a sink has got some rows of this life, but not all."""
+def die_in_the_middle(server: Server, queries: list[Any], published: int, chance: random.Random) -> None:
+    """Kill the broker when a sink has some more rows, or all rows that were published."""
     watched = chance.choice([PLAIN, SHUFFLED])
-    wanted = server.tail(watched) + chance.randint(1, 40)
+    wanted = min(server.tail(watched) + chance.randint(1, 40), published)
     wait_until(lambda: has_come(server, watched, wanted) or not all(query.isActive for query in queries))
     threading.Event().wait(chance.choice([0.0, 0.5]) * chance.random())
     assert [query.exception() for query in queries] == [None, None]

@@ -15,7 +15,7 @@ from tests.spark.servers import Server
 
 SECONDS_MAX = 30.0  # on a machine that has other things to do; a second or two when it has not
 NOBODY = "cannot reach the broker at 127.0.0.1:1 (connection refused); is it running, and is --flight-port open?"
-NOWHERE = "topic not found: projects/penstock/topics/nowhere"
+NOWHERE = "topic not found: projects/penstock/topics/no-such-topic"
 SAID = {
     "read, unknown option": "unknown option startingoffset; did you mean startingOffsets?",
     "read, no broker": NOBODY,

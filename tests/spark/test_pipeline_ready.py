@@ -116,7 +116,7 @@ def test_a_replay_of_a_time_and_of_chosen_topics(
 
 def test_a_replay_of_other_files_is_refused(spark: Any, server: Server, tmp_path: Path) -> None:
     spark.range(3).write.parquet(str(tmp_path / "lake"))
-    text = '[flows.again]\nuse = "replay"\nlake = "lake"\ntopic = "nowhere"'
+    text = '[flows.again]\nuse = "replay"\nlake = "lake"\ntopic = "again"'
     failure = run(spark, build(text, tmp_path, server)).progress["again"].failure
     assert failure is not None
     assert failure.sentence == f"{tmp_path}/lake was not written by archive: it has no column topic"

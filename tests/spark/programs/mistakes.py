@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 NOBODY = "127.0.0.1:1"
+SECONDS = 60  # a query that does not fail runs for ever
 
 
 def mistakes(spark: SparkSession, endpoint: str, folder: str) -> dict[str, Callable[[], Any]]:
@@ -28,7 +29,7 @@ def mistakes(spark: SparkSession, endpoint: str, folder: str) -> dict[str, Calla
     def following(**options: str) -> Any:
         frame = spark.readStream.format("penstock").options(**({"endpoint": endpoint} | options)).load()
         query = frame.writeStream.format("noop").option("checkpointLocation", f"{folder}/{hash(str(options))}").start()
-        return query.awaitTermination()
+        return query.awaitTermination(SECONDS)
 
     def writing(columns: str, **options: str) -> Any:
         spark.range(1).selectExpr(columns).write.format("penstock").mode("append").options(
@@ -39,7 +40,9 @@ def mistakes(spark: SparkSession, endpoint: str, folder: str) -> dict[str, Calla
         rows = spark.readStream.format("rate").load().selectExpr(columns)
         writer = rows.writeStream.format("penstock").options(**({"endpoint": endpoint, "topic": "here"} | options))
         return (
-            writer.option("checkpointLocation", f"{folder}/f{hash(columns + str(options))}").start().awaitTermination()
+            writer.option("checkpointLocation", f"{folder}/f{hash(columns + str(options))}")
+            .start()
+            .awaitTermination(SECONDS)
         )
 
     good = "'x' AS data"
@@ -47,17 +50,17 @@ def mistakes(spark: SparkSession, endpoint: str, folder: str) -> dict[str, Calla
     return {
         "read, unknown option": lambda: reading(topic="here", startingOffset="earliest"),
         "read, no broker": lambda: reading(topic="here", **quick | {"endpoint": NOBODY}),
-        "read, no topic": lambda: reading(topic="nowhere"),
+        "read, no topic": lambda: reading(topic="no-such-topic"),
         "stream, bad value": lambda: following(topic="here", maxOffsetsPerTrigger="many"),
         "stream, no broker": lambda: following(topic="here", **quick | {"endpoint": NOBODY}),
-        "stream, no topic": lambda: following(topic="nowhere"),
+        "stream, no topic": lambda: following(topic="no-such-topic"),
         "write, unknown option": lambda: writing(good, transactinal="true"),
         "write, wrong schema": lambda: writing("id AS data"),
         "write, no broker": lambda: writing(good, **quick | {"endpoint": NOBODY}),
-        "write, no topic": lambda: writing(good, topic="nowhere"),
+        "write, no topic": lambda: writing(good, topic="no-such-topic"),
         "sink, wrong schema": lambda: feeding("value AS number"),
         "sink, no broker": lambda: feeding(good, **quick | {"endpoint": NOBODY}),
-        "sink, no topic": lambda: feeding(good, topic="nowhere"),
+        "sink, no topic": lambda: feeding(good, topic="no-such-topic"),
     }
 
 
