@@ -25,6 +25,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 FORMAT = "penstock_delta"
 MISSING = "penstock: the Delta sink needs the deltalake package: pip install 'penstock-broker[delta]'"
 DIFFERENCES_SHOWN = 3
+NOT_NULL = " not null"
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 FOLDER_BYTES_MAX = 255  # maximum length of a name in most file systems
 ROWS_PER_GROUP = 131_072
@@ -254,8 +255,8 @@ def commit_files(writer: DeltaWriter, query: str, batch_id: int, files: list[Fil
 def check_table(table: Any, schema: Any, writer: DeltaWriter) -> None:
     """Raise ValueError if the table has other columns, nested fields or partitions than the flow."""
     existing, ours = (list_types(json.loads(side.to_json())) for side in (table.schema(), schema))
-    if existing != ours:
-        paths = [path for path in {**existing, **ours} if existing.get(path) != ours.get(path)]
+    paths = [path for path in {**existing, **ours} if not _fits(ours.get(path), existing.get(path))]
+    if paths:
         first = [
             f"{'.'.join(path)} is {existing.get(path, 'missing')} in the table, {ours.get(path, 'missing')} in the flow"
             for path in paths[:DIFFERENCES_SHOWN]
@@ -269,23 +270,28 @@ def check_table(table: Any, schema: Any, writer: DeltaWriter) -> None:
         raise ValueError(f"penstock: the Delta table {writer.path} is partitioned by {columns}")
 
 
-def list_types(kind: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+def _fits(ours: str | None, existing: str | None) -> bool:
+    """Tell whether values of our type may be added: values that are never null fit a nullable column."""
+    return ours in (existing, f"{existing}{NOT_NULL}")
+
+
+def list_types(kind: Any, path: tuple[str, ...] = (), nullable: bool = True) -> dict[tuple[str, ...], str]:
     """Return the type at every path of a type in Delta's JSON, with containers and their elements.
 
-    The order of fields does not count, because readers find fields by name. Nullability is left out, because Spark
-    marks most columns of a stream as nullable.
+    The order of fields does not count, because readers find fields by name.
     """
+    suffix = "" if nullable else NOT_NULL
     if isinstance(kind, str):
-        return {path: kind}
+        return {path: kind + suffix}
     if kind["type"] == "struct":
-        inside = [(field["name"], field["type"]) for field in kind["fields"]]
+        inside = [(field["name"], field["type"], field["nullable"]) for field in kind["fields"]]
     elif kind["type"] == "array":
-        inside = [("element", kind["elementType"])]
+        inside = [("element", kind["elementType"], kind["containsNull"])]
     else:
-        inside = [("key", kind["keyType"]), ("value", kind["valueType"])]
-    types = {path: str(kind["type"])}
-    for name, inner in inside:
-        types |= list_types(inner, (*path, name))
+        inside = [("key", kind["keyType"], True), ("value", kind["valueType"], kind["valueContainsNull"])]
+    types = {path: kind["type"] + suffix}
+    for name, inner, may_be_null in inside:
+        types |= list_types(inner, (*path, name), may_be_null)
     return types
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -146,6 +147,31 @@ def test_a_refusal_names_the_nested_field(tmp_path: Path) -> None:
     assert commit_files(DeltaWriter({"path": str(tmp_path)}, kind(LONG)), "query", 0, [])
     with pytest.raises(ValueError, match=r"body\.element\.value\.n is long in the table, string in the flow$"):
         commit_files(DeltaWriter({"path": str(tmp_path)}, kind(TEXT)), "query", 1, [])
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("", lambda nullable: LONG),
+        (".n", lambda nullable: types.StructType([types.StructField("n", LONG, nullable)])),
+        (".element", lambda nullable: types.ArrayType(LONG, nullable)),
+        (".value", lambda nullable: types.MapType(TEXT, LONG, nullable)),
+    ],
+    ids=["column", "field", "element", "value"],
+)
+def test_a_nullable_type_is_refused_where_the_table_is_not_null(
+    tmp_path: Path, place: str, kind: Callable[[bool], types.DataType]
+) -> None:
+    def commit(folder: str, batch: int, nullable: bool) -> bool:
+        schema = types.StructType([types.StructField("body", kind(nullable), nullable or place != "")])
+        return commit_files(DeltaWriter({"path": str(tmp_path / folder)}, schema), "query", batch, [])
+
+    assert commit("strict", 0, nullable=False)
+    assert commit("strict", 1, nullable=False)
+    with pytest.raises(ValueError, match=rf"body{place} is long not null in the table, long in the flow$"):
+        commit("strict", 2, nullable=True)
+    assert commit("lax", 0, nullable=True)
+    assert commit("lax", 1, nullable=False)
 
 
 def test_nested_fields_in_another_order_are_read_back_by_name(tmp_path: Path) -> None:
