@@ -11,6 +11,7 @@ from penstock.doors.flight.ipc import Publish, PublishResult, Row, Rows, pack, u
 from penstock.doors.flight.link import ReaderEnd
 
 IN_FLIGHT_BYTES = 64 << 20
+DIGEST_MAX = 1 << 63
 
 
 class ByteLimit:
@@ -64,9 +65,10 @@ def rows_digest(pieces: Sequence[Rows[Row]]) -> int:
     """Return a number above 0 that depends on the rows and not on their order.
 
     A request is published as a whole, so a repeat with the same rows in another order loses nothing. Spark gives the
-    rows of a shuffle in the order in which they arrive.
+    rows of a shuffle in the order in which they arrive. Without the square, two rows that exchange a field could give
+    the same sum, because checksums change by the same bits.
     """
-    return sum(crc32(pack(row)) for piece in pieces for row in piece.drafts) or 1
+    return sum(crc32(pack(row)) ** 2 for piece in pieces for row in piece.drafts) % DIGEST_MAX or 1
 
 
 def result(answer: Future[bytes]) -> PublishResult:
