@@ -86,6 +86,20 @@ def test_an_avro_revision_is_compatible_as_reader_and_as_writer(one: Any, other:
                 new.check_change(earlier)
 
 
+def test_a_branch_that_does_not_fit_leaves_nothing_for_the_next() -> None:
+    """The first branch refers to itself through `inner`, which fits only if the first branch does."""
+
+    def named(name: str, *fields: Any) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": list(fields)}
+
+    inner = named("n.I", field("back", ["null", "one.R"]))
+    more = field("more", "int")
+    reader = record(field("u", [named("one.R", field("inner", inner), more), named("two.R", field("inner", "n.I"))]))
+    writer = record(field("u", named("one.R", field("inner", inner))))
+    with pytest.raises(ValueError, match=r"field u of type union is not compatible with type one\.R"):
+        AvroSchema(json.dumps(reader)).check_change(AvroSchema(json.dumps(writer)))
+
+
 def proto(body: str, more: str = "", name: str = "M", syntax: str = "proto3") -> ProtoSchema:
     return ProtoSchema(f'syntax = "{syntax}"; message {name} {{ {body} {more} }}')
 

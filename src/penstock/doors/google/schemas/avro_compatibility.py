@@ -35,7 +35,8 @@ class Resolution:
         """Each dictionary has the named types of a schema, by full name."""
         self._reader_types = reader_types
         self._writer_types = writer_types
-        self._compared: set[tuple[int, int]] = set()  # pairs that fit, or whose comparison is under way
+        # Pairs that fit, or whose comparison is under way, in the order in which their comparisons began.
+        self._compared: dict[tuple[int, int], None] = {}
         self._branches: dict[int, dict[Any, list[Any]]] = {}  # of the reader's unions, by kind and name
         self._pair_count = 0
 
@@ -48,11 +49,12 @@ class Resolution:
         self._pair_count += 1
         if self._pair_count > PAIRS_MAX:
             raise TooManyPairsError(f"the comparison needs more than {PAIRS_MAX:,} pairs of types")
-        self._compared.add(pair)
+        self._compared[pair] = None
         try:
             self._compare(reader, writer, path, depth)
         except IncompatibleError:
-            self._compared.discard(pair)
+            while self._compared.popitem()[0] != pair:
+                pass  # a later pair may fit only if this one does
             raise
 
     def _compare(self, reader: Any, writer: Any, path: str, depth: int) -> None:
