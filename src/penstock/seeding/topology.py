@@ -117,7 +117,10 @@ class SchemaVendor(Protocol):
     def show_schema(self, body: bytes) -> Mapping[str, Any]: ...
 
     def merge_schemas(self, known: bytes, wanted: bytes) -> bytes:
-        """Return the known schema with the wanted revisions added; unchanged if there are none."""
+        """Return the known schema with the wanted revisions added; unchanged if there are none.
+
+        InvalidArgumentError: a revision is incompatible with a known one.
+        """
 
 
 class Vendors(NamedTuple):

@@ -17,7 +17,7 @@ from penstock.broker.limits import check_draft
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.engine.options import public_options
 from penstock.engine.port import Once, Queue, SubscriptionMetadata, refusal
-from penstock.errors import PenstockError
+from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.names import NEW_NAME_RULE, SUBSCRIPTIONS, TOPICS, is_new_name
 from penstock.seeding.topology import (
     QUEUE,
@@ -143,7 +143,11 @@ class Applying:
     async def _plan_schema(self, plan: Plan, wanted: Document) -> None:
         assert self._schemas is not None, "a schema was read"
         known = await self._queue.document(wanted.kind, wanted.name)
-        body = wanted.body if known is None else self._schemas.merge_schemas(known, wanted.body)
+        try:
+            body = wanted.body if known is None else self._schemas.merge_schemas(known, wanted.body)
+        except InvalidArgumentError as error:
+            plan.findings.append(Finding(SCHEMA, wanted.name, CONFLICT, error.message))
+            return
         reason = "definition" if body != known else ""
         what = self._verdict(is_new=known is None, differs=reason)
         plan.findings.append(Finding(SCHEMA, wanted.name, what, reason if known is not None else ""))

@@ -239,7 +239,8 @@ def test_two_seeds_at_once_make_everything_once(monkeypatch: pytest.MonkeyPatch)
 # ---------------------------------------------------------------------- schemas
 
 AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
-WIDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}'
+WIDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "bytes"}]}'
+OTHER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}'
 
 
 def test_a_schema_gets_another_revision_when_that_is_asked_for() -> None:
@@ -254,5 +255,8 @@ def test_a_schema_gets_another_revision_when_that_is_asked_for() -> None:
         assert await harness.seed(seed(WIDER), update=True) == {name: "changed"}
         (shown,) = (await harness.seeding.document())["schemas"]
         assert [each["definition"] for each in shown["revisions"]] == [AVRO, WIDER]
+        assert await harness.seed(seed(OTHER), update=True) == {name: "conflict"}, "as CommitSchema refuses it"
+        plan = await harness.seeding.apply(seed(OTHER), update=True)
+        assert "field id of type int is not compatible with type bytes" in plan.conflicts[0].reason
 
     run(scenario)

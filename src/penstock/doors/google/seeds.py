@@ -19,7 +19,7 @@ from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError
 from penstock.doors.google.json_messages import parse_message
 from penstock.doors.google.messages import POOL, Schema, Subscription, Topic, response
-from penstock.doors.google.schemas.service import KIND, REVISIONS_MAX, check_definition
+from penstock.doors.google.schemas.service import KIND, REVISIONS_MAX, check_change, check_definition
 from penstock.doors.google.subscriptions import BROKERS as OF_SUBSCRIPTIONS
 from penstock.doors.google.topics import BROKERS as OF_TOPICS
 from penstock.doors.google.topics import EXTRAS, check_transforms, kept_settings, settings_to_keep
@@ -104,6 +104,9 @@ class Seeds:
         present, last = list(_Revisions.FromString(known).schemas), _Revisions.FromString(wanted).schemas[-1]
         if _content(present[-1]) == _content(last):
             return known
+        with _refusals():
+            for revision in reversed(present):
+                check_change(last.name, last, revision)
         added = [*present, last][-REVISIONS_MAX:]
         return bytes(_Revisions(schemas=added).SerializeToString())
 
