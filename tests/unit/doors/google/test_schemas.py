@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2
@@ -177,3 +178,38 @@ def test_fields_beside_reserved_numbers_are_accepted() -> None:
     ProtoSchema(
         'syntax = "proto3"; message M { reserved 1, 3 to 5, 1000 to max; reserved "b"; int32 a = 2; int32 c = 6; }'
     )
+
+
+R = {"type": "record", "name": "R"}
+
+
+def of_field(kind: Any) -> dict[str, Any]:
+    return {**R, "fields": [{"name": "a", "type": kind}]}
+
+
+@pytest.mark.parametrize(
+    ("definition", "problem"),
+    [
+        ("", "it is not JSON (line 1, column 1)"),
+        (7, "a type must be a name, an object or a list"),
+        ({}, "the type of an object must be a name"),
+        ({"type": ["record"], "name": "R", "fields": []}, "the type of an object must be a name"),
+        (R, "a record must have a list of fields"),
+        ({**R, "fields": [3]}, "a record must have a list of fields"),
+        ({**R, "fields": [{"name": 5, "type": "int"}]}, "a record, enum, fixed type or field must have a name"),
+        ({**R, "fields": [], "name": 5}, "a record, enum, fixed type or field must have a name"),
+        ({**R, "fields": [], "aliases": 5}, "the namespace or the aliases of R are invalid"),
+        (of_field(None), "a: a type must be a name, an object or a list"),
+        (of_field("nope"), "there is no type nope"),
+        (of_field([["int"]]), "a: a union must not contain another union"),
+        (of_field({"type": "enum", "name": "E"}), "a: an enum must have a list of symbols"),
+        (of_field({"type": "fixed", "name": "F", "size": "x"}), "a: a fixed type must have a size of 0 or more bytes"),
+        (of_field({"type": "array"}), "a[]: a type must be a name, an object or a list"),
+        (of_field({"type": "map", "values": of_field(5)}), "a{}.a: a type must be a name, an object or a list"),
+    ],
+)
+def test_an_invalid_avro_definition_is_refused_in_the_words_of_avro(definition: Any, problem: str) -> None:
+    """Each was accepted, or refused with the text of an error of Python."""
+    with pytest.raises(ValueError, match=r"^AVRO schema definition is not valid: ") as refused:
+        AvroSchema(definition if isinstance(definition, str) else json.dumps(definition))
+    assert str(refused.value).removeprefix("AVRO schema definition is not valid: ") == problem

@@ -12,9 +12,11 @@ from typing import Any
 
 import fastavro
 import msgspec
+from fastavro.schema import SchemaParseException, UnknownType
 
 from penstock.doors.google.schemas import avro_compatibility, avro_json
 from penstock.doors.google.schemas.avro_binary import DEPTH_MAX, Walk, check_names, too_deep
+from penstock.doors.google.schemas.avro_definition import check_structure
 
 TYPES = frozenset({"record", "error"})
 JSON_DEPTH_MAX = 2 * DEPTH_MAX  # a value in a union is an object inside an object
@@ -27,11 +29,12 @@ class AvroSchema:
         self._named: dict[str, Any] = {}
         try:
             parsed = _load(definition, DEFINITION_DEPTH_MAX)
+            check_structure(parsed)
             self._schema: Any = fastavro.parse_schema(parsed, named_schemas=self._named)
             self._plain: Any = fastavro.parse_schema(_without_logical_types(parsed))
         except Exception as error:  # noqa: BLE001 - for hostile input the library may raise anything
-            raise ValueError(f"AVRO schema definition is not valid: {str(error)[:200]}") from None
-        if not isinstance(parsed, dict) or parsed.get("type") not in TYPES:
+            raise ValueError(f"AVRO schema definition is not valid: {_reason(error)[:200]}") from None
+        if not isinstance(parsed, dict) or parsed["type"] not in TYPES:
             raise ValueError("AVRO schema definition is not valid: the top-level type must be a record.")
 
     def check_json(self, data: bytes) -> None:
@@ -61,6 +64,15 @@ class AvroSchema:
         except Exception:  # noqa: BLE001 - a number that its logical type cannot show, such as the year 20,000
             record = fastavro.schemaless_reader(io.BytesIO(data), self._plain, None)
         return _encoder.encode(_with_texts(record)).decode()
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a definition, without the text of Python's own errors."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON (line {error.lineno}, column {error.colno})"
+    if isinstance(error, UnknownType):
+        return f"there is no type {error.name}"
+    return str(error) if isinstance(error, ValueError | SchemaParseException) else "it is not built as an Avro schema"
 
 
 class _TooDeepError(ValueError):
