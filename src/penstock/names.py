@@ -6,6 +6,7 @@ A door with a stricter vendor applies the vendor's rule as well. See decision 00
 
 from __future__ import annotations
 
+import re
 import string
 from typing import Final
 
@@ -35,6 +36,10 @@ PROTOCOLS = {
     "http": "admin API",
 }
 
+# Characters that Python calls printable, but that show nothing: fillers, variation selectors, the blank of Braille.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _PUBSUB_CHARACTERS = frozenset(string.ascii_letters + string.digits + "._~+%-")
 _PUBSUB_MIN, _PUBSUB_MAX = 3, 255
 
@@ -73,7 +78,13 @@ def project_of(name: str) -> str:
 
 def is_new_id(text: str) -> bool:
     """Return whether a short name is allowed: every character is visible, and a URL can contain the name."""
-    if not text.isprintable() or "/" in text or text.strip(" ") != text or text in (".", ".."):
+    if (
+        not text.isprintable()
+        or _INVISIBLE.search(text)
+        or "/" in text
+        or text.strip(" ") != text
+        or text in (".", "..")
+    ):
         return False
     return 0 < len(text.encode()) <= ID_BYTES_MAX
 

@@ -22,7 +22,10 @@ def test_a_new_name_can_be_seen(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", " a", "a ", ".", "..", "a\u00a0b", "a\u200db", "a\u202eb", "a\nb", "\ud800", "x" * 257, "é" * 129],
+    [
+        *["", " a", "a ", ".", "..", "a\u00a0b", "a\u200db", "a\u202eb", "a\nb", "\ud800", "x" * 257, "é" * 129],
+        *["\u3164", "a\ufe0f", "a\u034fb", "\u2800", "a\U000e0100"],  # Python calls them printable
+    ],
 )
 def test_a_name_that_cannot_be_seen_or_carried_is_refused(name: str) -> None:
     assert not is_new_id(name)
