@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark_penstock.client import BrokerClient, Retries, error_from, is_transient, translate
+from pyspark_penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +25,7 @@ class Upload:
         self.published: list[dict[str, Any]] = []
         self._broker = broker
         self._command = command
+        self._once = command["once"]
         self._retries = Retries(broker.access)
         self._unanswered: deque[tuple[int, pa.RecordBatch]] = deque()
         self._sent = 0  # number of unanswered requests sent on the open stream
@@ -45,6 +47,20 @@ class Upload:
         except pa.ArrowException as error:
             if not is_transient(error):  # a transient error is harmless: all rows are durable
                 raise translate(error) from None
+        if self._once is not None:
+            self._check_requests(self._once)
+
+    def _check_requests(self, once: dict[str, Any]) -> None:
+        """Raise PenstockError if an earlier run of this task stored more requests than this one has."""
+        requests = Counter(answer["topic"] for answer in self.published)
+        if not requests and self._command["topic"]:
+            requests = Counter({self._command["topic"]: 0})
+        for topic, count in requests.items():
+            try:
+                self._broker.ask("publish.end", topic=topic, requests=count, **once)
+            except PenstockError as error:
+                if error.code != "not_found":  # the topic is missing, or the broker's release has no such action
+                    raise
 
     def _advance(self, unanswered_max: int) -> None:
         """Send the pending requests, and read answers until at most `unanswered_max` requests are unanswered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_penstock import writing
+from pyspark_penstock.errors import PenstockError
 from pyspark_penstock.options import parse
 from pyspark_penstock.writing import PenstockWriter
 from tests.spark.conftest import MakeTopic
@@ -98,3 +100,37 @@ def test_rows_that_were_read_are_published_unchanged(server: Server, make_topic:
     write(server, target, [rows])
     assert [(row["data"], row["attributes"]) for row in server.rows(target)] == [(b"a", [("k", "v")]), (b"b", [])]
     assert server.tail(topic) == 2
+
+
+@pytest.mark.parametrize("rows", [[], [b"a"], [b"a", b"b"]], ids=len)
+def test_a_repeated_task_with_fewer_requests_is_refused(
+    server: Server, make_topic: MakeTopic, rows: list[bytes]
+) -> None:
+    """With a plan that is not repeatable, the rows that are missing here are in another task, and would come twice."""
+
+    def batches(chosen: list[bytes]) -> Iterator[pa.RecordBatch]:
+        return iter([pa.record_batch({"data": pa.array([row], pa.binary())}) for row in chosen])
+
+    topic = make_topic()
+    writer = PenstockWriter(parse({"endpoint": server.endpoint, "topic": topic, "maxRowsPerRequest": "1"}))
+    for _ in range(2):
+        writer.write(batches([b"a", b"b", b"c"]))
+    with pytest.raises(PenstockError, match=rf"3 requests were stored, and the repeat has {len(rows)}\); set transact"):
+        writer.write(batches(rows))
+    writer.epoch += 1
+    writer.write(batches(rows))
+    assert server.data(topic) == [b"a", b"b", b"c", *rows]
+
+
+def test_the_requests_of_each_topic_are_counted(server: Server, make_topic: MakeTopic) -> None:
+    one, other = make_topic(), make_topic()
+    writer = PenstockWriter(parse({"endpoint": server.endpoint, "maxRowsPerRequest": "1"}))
+
+    def batch(*topics: str) -> Iterator[pa.RecordBatch]:
+        data = pa.array([b"x"] * len(topics), pa.binary())
+        return iter([pa.record_batch({"data": data, "topic": pa.array(topics, pa.string())})])
+
+    writer.write(batch(one, other, one))
+    writer.write(batch(one, other, one))
+    with pytest.raises(PenstockError, match="published before with different rows"):
+        writer.write(batch(one, other))

@@ -177,11 +177,11 @@ def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[Subscr
         ]
 
 
-def sequences(engine: Engine, topic_name: str, producer: str) -> list[int]:
-    """Return the sequence numbers of a producer whose publishes the topic would recognize as repeated."""
+def sequences(engine: Engine, topic_name: str, producer: str, epoch: int) -> list[int]:
+    """Return the sequence numbers of a producer's epoch whose publishes the topic would recognize as repeated."""
     with engine.lock:
         known = engine.broker.state.topic(topic_name).producers.get(producer)
-        return list(known.answers) if known is not None else []
+        return list(known.answers) if known is not None and known.epoch == epoch else []
 
 
 def store(engine: Engine) -> Store:

@@ -126,6 +126,11 @@ class UploadCommand(Request):
     stage: bool = False
 
 
+class PublishEnd(OnceKey):
+    topic: str
+    requests: int
+
+
 class BatchKey(Request):
     """The metadata of each record batch of an upload with a publish-once key."""
 
@@ -149,6 +154,7 @@ ACTIONS = {
     "cursor.list": Action(CursorList, "Named cursors, their offsets and their lag."),
     "cursor.delete": Action(CursorDelete, "Delete the cursors of a consumer."),
     "topic.ensure": Action(TopicEnsure, "Create a topic if it does not exist."),
+    "publish.end": Action(PublishEnd, "Check that a publish-once key has no more requests than its repeat."),
     "stage.decide": Action(StageDecide, "Publish staged rows of an epoch, once."),
     "stage.last": Action(StageLast, "The last decided epoch of a query."),
     "help": Action(Request, "List the actions."),

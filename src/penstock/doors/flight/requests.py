@@ -26,7 +26,14 @@ from penstock.doors.flight.ipc import Publish, PublishResult, Rows, TopicBounds,
 from penstock.doors.flight.link import Frame
 from penstock.doors.flight.partial_publishes import PartialPublishes
 from penstock.engine.port import Once, Queue, SubscriptionMetadata, TopicMetadata
-from penstock.errors import AlreadyExistsError, InternalError, InvalidArgumentError, PenstockError, where
+from penstock.errors import (
+    AlreadyExistsError,
+    InternalError,
+    InvalidArgumentError,
+    OtherMessagesError,
+    PenstockError,
+    where,
+)
 from penstock.journal.codec import encode_messages
 from penstock.journal.port import StoredBatch
 from penstock.names import TOPICS, check_pubsub_name
@@ -64,6 +71,7 @@ class Requests:
             "cursor.list": self._cursors.list,
             "cursor.delete": self._cursors.delete,
             "stage.last": self.decisions.last,
+            "publish.end": self._end_publish,
         }
         self._own: dict[str, Callable[[bytes], Awaitable[Any]]] = {  # of the reader process, as in ipc
             "topics": self._topic_bounds,
@@ -184,6 +192,13 @@ class Requests:
         appended = await self._queue.publish(asked.topic, drafts, once, sizes=sizes)
         # Only a stored publish has a time, so a publish without a time is a repeat.
         return pack(PublishResult(appended.first, appended.total, bool(appended.total) and not appended.at))
+
+    async def _end_publish(self, asked: codec.PublishEnd) -> dict[str, Any]:
+        """Refuse a repeat with fewer requests than were stored, because the rows of the other requests would stay."""
+        stored = await self._queue.sequences(self._names.topic(asked.topic), asked.producer, asked.epoch)
+        if len(stored) > asked.requests:
+            raise OtherMessagesError(f"{len(stored)} requests were stored, and the repeat has {asked.requests}")
+        return {"requests": len(stored)}
 
 
 def _first_bytes(messages: list[Message], size: int) -> list[Message]:

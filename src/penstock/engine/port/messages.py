@@ -30,8 +30,8 @@ class Publishing(Protocol):
     ) -> Future[Appended]:
         """Publish to a queue. The topic and its subscription are created if they do not exist."""
 
-    def sequences(self, topic_name: str, producer: str) -> Awaitable[list[int]]:
-        """Return the sequence numbers of a producer whose publishes the topic would recognize as repeated."""
+    def sequences(self, topic_name: str, producer: str, epoch: int) -> Awaitable[list[int]]:
+        """Return the sequence numbers of a producer's epoch whose publishes the topic would recognize as repeated."""
 
     def forget_producer(self, topic_name: str, producer: str) -> Future[None]:
         """Forget the publish-once answers of a producer that will not repeat a publish."""

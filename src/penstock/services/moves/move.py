@@ -183,7 +183,7 @@ class Move:
         """
         for topic, block in list(blocks):
             with suppress(NotFoundError):
-                known = await self._queue.sequences(topic, self._producer(block))
+                known = await self._queue.sequences(topic, self._producer(block), 0)
                 unacked = await self._queue.unacked(self.subscription, block * BLOCK, BLOCK)
                 if not set(known).intersection(unacked):
                     await self._queue.forget_producer(topic, self._producer(block))
