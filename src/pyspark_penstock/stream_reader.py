@@ -7,7 +7,6 @@ trigger waits inside the broker.
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from pyspark_penstock.positions import (
     unselected_message,
 )
 from pyspark_penstock.schema import as_text
+from pyspark_penstock.values import matches_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,7 +156,7 @@ class PenstockStreamReader(DataSourceStreamReader, limits.SupportsTriggerAvailab
         for name in start:
             if name in self._bounds:
                 continue
-            if pattern is not None and any(re.fullmatch(pattern, text) for text in (name, name.rpartition("/")[2])):
+            if pattern is not None and any(matches_whole(pattern, text) for text in (name, name.rpartition("/")[2])):
                 self._positions.report_gone(name)
             else:
                 self._report_once(unselected_message(name))

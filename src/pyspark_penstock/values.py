@@ -63,11 +63,17 @@ def names(value: str) -> tuple[str, ...]:
 
 
 def pattern(value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(value) from error
+    matches_whole(value, "")
     return text(value)
+
+
+def matches_whole(pattern: str, name: str) -> bool:
+    """Tell whether a regular expression of RE2 matches a whole name. Raise ValueError if it is invalid."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pc.match_substring_regex(pa.scalar(""), pattern)  # alone: in a group, a parenthesis too many would be valid
+    return bool(pc.match_substring_regex(pa.scalar(name), rf"\A(?:{pattern})\z").as_py())
 
 
 def endpoint(value: str) -> str:

@@ -255,6 +255,15 @@ def test_a_topic_of_the_checkpoint_that_is_not_selected_is_a_loss(
     assert caplog.text.count("but the options do not") == 1
 
 
+@pytest.mark.parametrize("pattern", [r"(a|a|\pL)+!", r"(a|a)+!"], ids=["of RE2 only", "slow in Python"])
+def test_a_missing_topic_is_matched_as_the_broker_matches(server: Server, make_topic: MakeTopic, pattern: str) -> None:
+    kept, gone = make_topic(b"a"), f"projects/penstock/topics/{'a' * 60}"
+    with pytest.raises(DataLossError, match="but the options do not"):
+        reader(server, topicPattern=f"{kept}|{pattern}").latestOffset({kept: 0, gone: 0}, ALL)
+    with pytest.raises(DataLossError, match=f"{gone}, which this query reads, was deleted"):
+        reader(server, topicPattern=f"{kept}|{pattern}|a+").latestOffset({kept: 0, gone: 0}, ALL)
+
+
 def test_a_batch_that_was_planned_with_a_deleted_topic(server: Server, make_topic: MakeTopic) -> None:
     """A restart runs it again: a loss, and with failOnDataLoss=false the rest of it is read."""
     kept, gone = make_topic(b"a", name="left-1"), make_topic(b"b", name="left-2")
