@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from typing import Any
@@ -10,7 +11,8 @@ import fastavro
 import pytest
 
 from penstock.doors.google.schemas.avro import AvroSchema
-from penstock.doors.google.schemas.avro_binary import DEPTH_MAX, TooLargeError
+from penstock.doors.google.schemas.avro_binary import DECIMAL_BYTES_MAX, DEPTH_MAX, TooLargeError
+from penstock.doors.google.schemas.avro_json import Check
 
 MANY = b"\x80\x80\x80\x80\x80\x80\x10\x00"  # an array of 2^45 items, and its end
 
@@ -135,6 +137,41 @@ def test_a_time_beyond_the_calendar_is_accepted_and_shown_as_a_number() -> None:
     fastavro.schemaless_writer(stream, "long", 2**60)
     schema.check_binary(stream.getvalue())
     assert schema.json_of(stream.getvalue()) == f'{{"a":{2**60}}}'
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_very_long_decimal_is_shown_as_bytes(fixed: bool) -> None:
+    """The decimal library takes quadratic time and lets no other thread run: 100 KB stopped the server for 5 s."""
+    for size, is_number in ((DECIMAL_BYTES_MAX, True), (DECIMAL_BYTES_MAX + 1, False)):
+        kind = {"type": "fixed", "name": "D", "size": size} if fixed else {"type": "bytes"}
+        schema = schema_of({**kind, "logicalType": "decimal", "precision": 616, "scale": 0})
+        body = b"\x11" * size
+        shown = json.loads(schema.json_of(body if fixed else bytes([2 * size & 0x7F | 0x80, size >> 6]) + body))["a"]
+        assert shown == (int.from_bytes(body, "big") if is_number else base64.b64encode(body).decode())
+
+
+class Symbol(str):
+    """A text that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Symbol.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_value_costs_the_same_however_many_symbols_and_branches_there_are() -> None:
+    """An array of the last of 30,000 symbols kept a thread busy for a minute, and other checks waiting."""
+    names = [Symbol(f"S{number}") for number in range(500)]
+    enum = {"type": "enum", "name": "E", "symbols": names}
+    union = [{"type": "fixed", "name": name, "size": 1} for name in names]
+    for items, value in ((enum, "S499"), (union, {"S499": "x"})):
+        Symbol.compared = 0
+        Check({}).check([value] * 100, {"type": "array", "items": items})
+        assert Symbol.compared < 1000
 
 
 def linked_json(nodes: int) -> bytes:

@@ -42,7 +42,7 @@ class AvroSchema:
             content = _load(data.decode(), JSON_DEPTH_MAX)
         except _TooDeepError:
             raise too_deep() from None
-        avro_json.check(content, self._schema, self._named)
+        avro_json.Check(self._named).check(content, self._schema)
 
     def check_binary(self, data: bytes) -> None:
         self._walk(data)
@@ -57,10 +57,15 @@ class AvroSchema:
         avro_compatibility.check_both((self._schema, self._named), (earlier._schema, earlier._named))
 
     def json_of(self, data: bytes) -> str:
-        """Return a binary message as JSON: decimals with all digits, bytes in Base64, NaN and infinities as text."""
-        check_names(self._walk(data).name_characters, len(data))
+        """Return a binary message as JSON: bytes in Base64, NaN and infinities as text, decimals with all digits.
+
+        If one decimal is very long, or a number does not fit its logical type, all are shown without logical types.
+        """
+        walk = self._walk(data)
+        check_names(walk.name_characters, len(data))
         try:
-            record = fastavro.schemaless_reader(io.BytesIO(data), self._schema, None)
+            schema = self._plain if walk.has_long_decimal else self._schema
+            record = fastavro.schemaless_reader(io.BytesIO(data), schema, None)
         except Exception:  # noqa: BLE001 - a number that its logical type cannot show, such as the year 20,000
             record = fastavro.schemaless_reader(io.BytesIO(data), self._plain, None)
         return _encoder.encode(_with_texts(record)).decode()

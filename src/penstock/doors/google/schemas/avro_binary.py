@@ -9,6 +9,7 @@ VALUES_MAX = 500_000  # in one message; an array of floating point numbers count
 VALUES_FREE, VALUES_PER_BYTE = 200, 8  # a smaller message has fewer: values such as null take no bytes
 NAMES_FREE, NAMES_PER_BYTE = 64 << 10, 16  # characters of names in the JSON of a message, by its size
 VARINT_BYTES_MAX = 10
+DECIMAL_BYTES_MAX = 256  # of a number that is shown: the time to write its digits grows with the square of its size
 
 _WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
@@ -43,6 +44,7 @@ class Walk:
         self._values = 0
         self._values_max = values_max(len(data))
         self._name_lengths: dict[int, int] = {}  # by the identity of a record's schema
+        self.has_long_decimal = False
         self.name_characters = 0  # of fields and symbols that the message has as JSON and not in its bytes
 
     def check(self, schema: Any) -> None:
@@ -67,6 +69,8 @@ class Walk:
             start = self._skip(self._long())
             if kind == "string":
                 self._data[start : self._at].decode()
+            elif self._at - start > DECIMAL_BYTES_MAX:
+                self._note_decimal(schema)
         elif depth >= DEPTH_MAX:
             raise too_deep()
         elif isinstance(schema, dict):
@@ -86,6 +90,8 @@ class Walk:
             self._blocks(schema["values"], depth + 1, keys=True)
         elif kind == "fixed":
             self._skip(schema["size"])
+            if schema["size"] > DECIMAL_BYTES_MAX:
+                self._note_decimal(schema)
         elif kind == "enum":
             index = self._long()
             if not 0 <= index < len(schema["symbols"]):
@@ -114,6 +120,10 @@ class Walk:
         self._values += values
         if self._values > self._values_max:
             raise TooLargeError(f"The message has more than {self._values_max:,} values.")
+
+    def _note_decimal(self, schema: Any) -> None:
+        if isinstance(schema, dict) and schema.get("logicalType") == "decimal":
+            self.has_long_decimal = True
 
     def _name_length(self, record: dict[str, Any]) -> int:
         length = self._name_lengths.get(id(record))

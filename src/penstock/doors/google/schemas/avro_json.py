@@ -11,66 +11,83 @@ from typing import Any
 from penstock.doors.google.schemas.avro_binary import DEPTH_MAX, too_deep
 
 
-def check(value: Any, schema: Any, named: dict[str, Any], depth: int = 0) -> None:
-    """Raise TooLargeError beyond the depth limit, another ValueError if parsed JSON does not fit a parsed schema.
+class Check:
+    """One check of one message."""
 
-    `named`: the named types of the schema, by full name.
-    """
-    if isinstance(schema, list):
-        schema, value = _choose(schema, value)
-    kind = schema["type"] if isinstance(schema, dict) else schema
-    if isinstance(kind, str) and kind in _PRIMITIVES:
-        if not _PRIMITIVES[kind](value):
+    def __init__(self, named: dict[str, Any]) -> None:
+        """`named`: the named types of the schema, by full name."""
+        self._named = named
+        self._choices: dict[int, dict[str, Any]] = {}  # of an enum or a union, by its identity: one look-up a value
+
+    def check(self, value: Any, schema: Any, depth: int = 0) -> None:
+        """Raise TooLargeError beyond the depth limit, another ValueError if parsed JSON does not fit a schema."""
+        if isinstance(schema, list):
+            schema, value = self._choose(schema, value)
+        kind = schema["type"] if isinstance(schema, dict) else schema
+        if isinstance(kind, str) and kind in _PRIMITIVES:
+            if not _PRIMITIVES[kind](value):
+                raise ValueError(f"the value is not of type {kind}")
+        elif depth >= DEPTH_MAX:
+            raise too_deep()
+        elif not isinstance(schema, dict):
+            self.check(value, self._named[schema], depth)
+        else:
+            self._check_complex(value, schema, depth)
+
+    def _check_complex(self, value: Any, schema: dict[str, Any], depth: int) -> None:
+        kind = schema["type"]
+        if kind in ("record", "error"):
+            self._check_record(value, schema, depth)
+        elif kind == "array" and isinstance(value, list):
+            for item in value:
+                self.check(item, schema["items"], depth + 1)
+        elif kind == "map" and isinstance(value, dict):
+            for item in value.values():
+                self.check(item, schema["values"], depth + 1)
+        elif kind in ("array", "map"):
             raise ValueError(f"the value is not of type {kind}")
-    elif depth >= DEPTH_MAX:
-        raise too_deep()
-    elif not isinstance(schema, dict):
-        check(value, named[schema], named, depth)
-    else:
-        _check_complex(value, schema, named, depth)
+        elif kind == "fixed":
+            if not _is_bytes(value) or len(value) != schema["size"]:
+                raise ValueError("the value is not of type fixed")
+        elif kind == "enum":
+            if not isinstance(value, str) or value not in self._symbols(schema):
+                raise ValueError("the value is not of type enum")
+        else:  # a type wrapped in an object
+            self.check(value, kind, depth + 1)
+
+    def _check_record(self, value: Any, schema: dict[str, Any], depth: int) -> None:
+        if not isinstance(value, dict):
+            raise ValueError("the value is not a record")
+        for field in schema["fields"]:
+            if field["name"] in value:
+                self.check(value[field["name"]], field["type"], depth + 1)
+            elif "default" not in field:
+                raise ValueError("a field is missing")
+
+    def _choose(self, union: list[Any], value: Any) -> tuple[Any, Any]:
+        """Return the type in the union that an encoded value names, and the value without that name."""
+        label = "null"
+        if value is not None:
+            if not isinstance(value, dict) or len(value) != 1:
+                raise ValueError("a value of a union must be null or an object with the name of its type")
+            ((label, value),) = value.items()
+        branches = self._choices.get(id(union))
+        if branches is None:
+            branches = self._choices[id(union)] = {_label(branch): branch for branch in reversed(union)}
+        if label not in branches:
+            raise ValueError("the union has no such branch")
+        return branches[label], value
+
+    def _symbols(self, enum: dict[str, Any]) -> dict[str, Any]:
+        symbols = self._choices.get(id(enum))
+        if symbols is None:
+            symbols = self._choices[id(enum)] = dict.fromkeys(enum["symbols"])
+        return symbols
 
 
-def _check_complex(value: Any, schema: dict[str, Any], named: dict[str, Any], depth: int) -> None:
-    kind = schema["type"]
-    if kind in ("record", "error"):
-        _check_record(value, schema, named, depth)
-    elif kind == "array" and isinstance(value, list):
-        for item in value:
-            check(item, schema["items"], named, depth + 1)
-    elif kind == "map" and isinstance(value, dict):
-        for item in value.values():
-            check(item, schema["values"], named, depth + 1)
-    elif kind in ("array", "map"):
-        raise ValueError(f"the value is not of type {kind}")
-    elif kind in ("fixed", "enum"):
-        if not (_is_fixed(value, schema["size"]) if kind == "fixed" else value in schema["symbols"]):
-            raise ValueError(f"the value is not of type {kind}")
-    else:  # a type wrapped in an object
-        check(value, kind, named, depth + 1)
-
-
-def _check_record(value: Any, schema: dict[str, Any], named: dict[str, Any], depth: int) -> None:
-    if not isinstance(value, dict):
-        raise ValueError("the value is not a record")
-    for field in schema["fields"]:
-        if field["name"] in value:
-            check(value[field["name"]], field["type"], named, depth + 1)
-        elif "default" not in field:
-            raise ValueError("a field is missing")
-
-
-def _choose(union: list[Any], value: Any) -> tuple[Any, Any]:
-    """Return the type in the union that an encoded value names, and the value without that name."""
-    label = "null"
-    if value is not None:
-        if not isinstance(value, dict) or len(value) != 1:
-            raise ValueError("a value of a union must be null or an object with the name of its type")
-        ((label, value),) = value.items()
-    for schema in union:
-        name = schema.get("name", schema["type"]) if isinstance(schema, dict) else schema
-        if name == label:
-            return schema, value
-    raise ValueError("the union has no such branch")
+def _label(branch: Any) -> str:
+    """Return the name that a value of this type in a union has."""
+    return str(branch.get("name", branch["type"]) if isinstance(branch, dict) else branch)
 
 
 def _is_integer(value: Any, bits: int) -> bool:
@@ -80,10 +97,6 @@ def _is_integer(value: Any, bits: int) -> bool:
 def _is_bytes(value: Any) -> bool:
     """Return whether a text stands for bytes: each character is one byte (Avro 1.11, JSON Encoding)."""
     return isinstance(value, str) and (value.isascii() or max(value) <= "\xff")
-
-
-def _is_fixed(value: Any, size: int) -> bool:
-    return _is_bytes(value) and len(value) == size
 
 
 _PRIMITIVES = {
