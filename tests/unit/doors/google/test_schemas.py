@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.doors.google.messages import Schema
+from penstock.doors.google.schemas import validation
 from penstock.doors.google.schemas.avro import AvroSchema
 from penstock.doors.google.schemas.protobuf import ProtoSchema
+from penstock.doors.google.schemas.validation import CACHED_BYTES, CACHED_SCHEMAS
 
 VALUES = {"string": "x", "int32": 1, "bool": True, "double": 1.5, "bytes": "eA=="}
 WHOLE = """
@@ -33,6 +37,54 @@ message State {
   ;
 }
 """
+
+
+def avro(namespace: str, name: str = "R") -> None:
+    AvroSchema(json.dumps({"type": "record", "name": name, "namespace": namespace, "fields": []}))
+
+
+def proto(package: str, name: str = "M", enum: str = "E") -> None:
+    ProtoSchema(f'syntax = "proto3"; package {package}; message {name} {{ enum {enum} {{ A = 0; }} E e = 1; }}')
+
+
+def compiled_proto(package: str, name: str = "M") -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="x.proto", package=package, syntax="proto3")
+    file.message_type.add(name=name)
+    ProtoSchema("", descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString(), f"{package}.{name}")
+
+
+@pytest.mark.parametrize("compile_schema", [avro, proto, compiled_proto])
+def test_the_full_name_of_a_type_has_a_limit(compile_schema: Callable[..., None]) -> None:
+    """The libraries repeat it for every field: a definition of 250 KB with a long package took 760 MiB."""
+    compile_schema("p" * 500, "M" * 9)
+    for names in (("p" * 500, "M" * 13), ("p" * 100_000,), ("p", "M" * 100_000)):
+        with pytest.raises(ValueError, match="a name is longer than 512 characters"):
+            compile_schema(*names)
+
+
+def test_the_full_names_of_inner_types_have_the_limit_too() -> None:
+    inner = {"type": "array", "items": {"type": "enum", "namespace": "n" * 600, "name": "E", "symbols": ["A"]}}
+    with pytest.raises(ValueError, match="a name is longer"):
+        AvroSchema(json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": inner}]}))
+    with pytest.raises(ValueError, match="a name is longer"):
+        proto("p", enum="E" * 600)
+
+
+def test_compiled_schemas_are_kept_up_to_a_number_of_bytes() -> None:
+    """A compiled definition takes up to 40 times its size, and callers may send definitions without end."""
+
+    def compiled(number: int, size: int) -> Any:
+        fields = [{"name": "a", "type": "int", "doc": "x" * size}]
+        definition = json.dumps({"type": "record", "name": f"R{number}", "fields": fields})
+        return validation.compile_schema(validation.AVRO, definition, Schema().compiled_proto_schema)
+
+    assert compiled(0, 10) is compiled(0, 10)
+    large = [compiled(number, CACHED_BYTES // 10) for number in range(10)]
+    assert compiled(9, CACHED_BYTES // 10) is large[9]
+    assert compiled(0, CACHED_BYTES // 10) is not large[0]
+    for number in range(2 * CACHED_SCHEMAS):
+        compiled(number, 1)
+    assert len(validation._cache) == CACHED_SCHEMAS
 
 
 def test_a_definition_with_everything() -> None:

@@ -15,10 +15,11 @@ import msgspec
 from fastavro.schema import SchemaParseException, UnknownType
 
 from penstock.doors.google.schemas import avro_compatibility, avro_json
-from penstock.doors.google.schemas.avro_binary import DEPTH_MAX, Walk, check_names, too_deep
+from penstock.doors.google.schemas.avro_binary import DEPTH_MAX, Walk, check_full_name, check_names, too_deep
 from penstock.doors.google.schemas.avro_definition import check_structure
 
 TYPES = frozenset({"record", "error"})
+NAMED_TYPES = TYPES | {"enum", "fixed"}
 JSON_DEPTH_MAX = 2 * DEPTH_MAX  # a value in a union is an object inside an object
 DEFINITION_DEPTH_MAX = 200
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -30,6 +31,7 @@ class AvroSchema:
         try:
             parsed = _load(definition, DEFINITION_DEPTH_MAX)
             check_structure(parsed)
+            _check_full_names(parsed)
             self._schema: Any = fastavro.parse_schema(parsed, named_schemas=self._named)
             self._plain: Any = fastavro.parse_schema(_without_logical_types(parsed))
         except Exception as error:  # noqa: BLE001 - for hostile input the library may raise anything
@@ -102,6 +104,17 @@ def _load(text: str, depth_max: int) -> Any:
 
 def _parts(value: dict[str, Any] | list[Any]) -> Any:
     return value.values() if isinstance(value, dict) else value
+
+
+def _check_full_names(schema: Any) -> None:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str) and schema["type"] in NAMED_TYPES:
+            check_full_name(f"{schema.get('namespace', '')}.{schema.get('name', '')}")
+        for part in schema.values():
+            _check_full_names(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _check_full_names(part)
 
 
 def _without_logical_types(schema: Any) -> Any:

@@ -8,6 +8,7 @@ DEPTH_MAX = 100  # nested records, arrays and maps, as in protocol buffers
 VALUES_MAX = 500_000  # in one message; an array of floating point numbers counts as one
 VALUES_FREE, VALUES_PER_BYTE = 200, 8  # a smaller message has fewer: values such as null take no bytes
 NAMES_FREE, NAMES_PER_BYTE = 64 << 10, 16  # characters of names in the JSON of a message, by its size
+FULL_NAME_CHARACTERS_MAX = 512  # of a type in a definition: the libraries repeat it for every field and reference
 VARINT_BYTES_MAX = 10
 DECIMAL_BYTES_MAX = 256  # of a number that is shown: the time to write its digits grows with the square of its size
 
@@ -20,6 +21,12 @@ class TooLargeError(ValueError):
 
 def too_deep() -> TooLargeError:
     return TooLargeError(f"The message is nested deeper than {DEPTH_MAX} levels.")
+
+
+def check_full_name(name: str) -> None:
+    """Raise ValueError if the name of a type, with its namespace or package, is too long."""
+    if len(name) > FULL_NAME_CHARACTERS_MAX:
+        raise ValueError(f"a name is longer than {FULL_NAME_CHARACTERS_MAX} characters: {name[:50]}...")
 
 
 def values_max(size: int) -> int:

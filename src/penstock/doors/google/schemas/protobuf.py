@@ -11,7 +11,13 @@ from google.protobuf.message import DecodeError
 
 from penstock.doors.google.messages import well_known_pool
 from penstock.doors.google.schemas import protobuf_compatibility
-from penstock.doors.google.schemas.avro_binary import VALUES_MAX, TooLargeError, check_names, too_deep
+from penstock.doors.google.schemas.avro_binary import (
+    VALUES_MAX,
+    TooLargeError,
+    check_full_name,
+    check_names,
+    too_deep,
+)
 from penstock.doors.google.schemas.protobuf_parser import Parser
 
 COMPILED_BYTES_MAX = 300 << 10  # the limit of a definition in text
@@ -89,9 +95,18 @@ def _is_map(field: Any) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
+def _check_full_names(messages: Any, enums: Any, scope: str) -> None:
+    check_full_name(scope)
+    for enum in enums:
+        check_full_name(f"{scope}.{enum.name}")
+    for message in messages:
+        _check_full_names(message.nested_type, message.enum_type, f"{scope}.{message.name}")
+
+
 def _message_class(file: Any) -> Any:
     if len(file.message_type) != 1:
         raise ValueError("there must be exactly one top-level message")
+    _check_full_names(file.message_type, file.enum_type, file.package)
     pool = well_known_pool()
     pool.Add(file)
     name = file.message_type[0].name
@@ -107,5 +122,6 @@ def _compiled_class(compiled: bytes, root: str) -> Any:
     pool = well_known_pool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
         if not file.name.startswith("google/protobuf/"):
+            _check_full_names(file.message_type, file.enum_type, file.package)
             pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(root))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from penstock.broker.model import Draft, TopicOptions
@@ -19,6 +20,7 @@ T = TypeVar("T")
 
 PROTOCOL_BUFFER, AVRO = 1, 2
 JSON, BINARY = 1, 2
+CACHED_SCHEMAS, CACHED_BYTES = 256, 4 << 20  # of compiled schemas. The bytes are those of their definitions
 INLINE_VALUES = 20_000  # bodies that may have more are checked and decoded in a thread
 NAME_ATTRIBUTE = "googclient_schemaname"
 ENCODING_ATTRIBUTE = "googclient_schemaencoding"
@@ -39,12 +41,26 @@ class Compiled(Protocol):
         """Raise ValueError unless this schema can be a revision after an earlier one of the same type."""
 
 
+_Key = tuple[int, str, bytes, str]
+_cache: OrderedDict[_Key, Compiled] = OrderedDict()
+_cache_lock = threading.Lock()
+
+
 def compile_schema(kind: int, definition: str, compiled: Any) -> Compiled:
-    """Compile a definition. Raise ValueError if it is invalid."""
-    return _compile(kind, definition, compiled.compiled_bytes, compiled.root_message)
+    """Compile a definition, or take it from the cache. Raise ValueError if it is invalid."""
+    key = (kind, definition, compiled.compiled_bytes, compiled.root_message)
+    with _cache_lock:
+        if key in _cache:
+            _cache.move_to_end(key)
+            return _cache[key]
+    schema = _compile(*key)
+    with _cache_lock:
+        _cache[key] = schema
+        while len(_cache) > CACHED_SCHEMAS or sum(len(text) + len(file) for _, text, file, _ in _cache) > CACHED_BYTES:
+            _cache.popitem(last=False)
+    return schema
 
 
-@lru_cache(maxsize=256)
 def _compile(kind: int, definition: str, compiled: bytes, root: str) -> Compiled:
     # Imported here, because most servers never have a schema.
     if kind == AVRO:
