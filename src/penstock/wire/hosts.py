@@ -11,8 +11,9 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-# Headers that proxies add, in addition to names with "forwarded" or "client-ip" in them.
-_PROXY_HEADERS = frozenset({"via", "x-real-ip", "cf-connecting-ip", "x-proxyuser-ip", "x-envoy-external-address"})
+# Headers that proxies add, in addition to names with "forward" in them.
+_PROXY_HEADERS = frozenset({"via", "cdn-loop"})
+_ADDRESS_ENDS = ("ip", "ipv6", "-addr", "-address")  # X-Real-IP, True-Client-IP, X-Azure-ClientIP, X-Remote-Addr
 _NAME_MAX = 253  # characters of a DNS name. Longer names are not cached
 
 
@@ -56,7 +57,7 @@ def is_forwarded(header_names: Iterable[str]) -> bool:
     A proxy on this machine lends its loopback address to every client, so such a request is not local. A proxy that
     adds no header cannot be recognised.
     """
-    return any(name in _PROXY_HEADERS or "forwarded" in name or name.endswith("client-ip") for name in header_names)
+    return any(name in _PROXY_HEADERS or "forward" in name or name.endswith(_ADDRESS_ENDS) for name in header_names)
 
 
 class HostGuard:

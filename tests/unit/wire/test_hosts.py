@@ -152,9 +152,16 @@ def test_a_name_that_leads_to_loopback_alone_is_guarded() -> None:
     [
         *("forwarded", "via", "x-real-ip", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-server", "x-forwarded"),
         *("forwarded-for", "x-original-forwarded-for", "true-client-ip", "fastly-client-ip"),
-        "x-envoy-external-address",
+        *(
+            "x-envoy-external-address",
+            "cloudfront-viewer-address",
+            "cf-connecting-ip",
+            "cf-connecting-ipv6",
+            "cdn-loop",
+        ),
+        *("x-azure-clientip", "x-azure-socketip", "x-remote-ip", "x-remote-addr", "x-originating-ip", "x-forward-for"),
     ],
 )
 def test_a_header_of_a_proxy_marks_a_request_as_forwarded(name: str) -> None:
     assert is_forwarded(["host", name])
-    assert not is_forwarded(["host", "accept", "authorization", "x-ms-version", "user-agent"])
+    assert not is_forwarded(["host", "accept", "authorization", "x-ms-version", "user-agent", "x-request-id"])
