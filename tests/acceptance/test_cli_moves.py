@@ -283,6 +283,25 @@ def test_words_are_completed(command: CommandLine, words: list[str], expected: s
     assert {line.partition("\t")[0] for line in found} == expected
 
 
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_bash_gets_a_name_as_one_quoted_word(command: CommandLine) -> None:
+    """Bash inserts a completion as it is, and clients of the text protocol may choose names such as this."""
+    name = "quoted; echo $(id) 'x' & `id`"
+    command("queues", "create", name)
+    script = command("completion", "bash").out
+    program = f"""
+penstock() {{ "{sys.executable}" -m penstock "$@"; }}
+{script.replace("complete -F", "# complete -F")}
+COMP_WORDS=(penstock purge quoted) COMP_CWORD=2
+_penstock
+eval "printf '<%s>' ${{COMPREPLY[*]}}"
+"""
+    done = subprocess.run(
+        ["bash", "-c", program], capture_output=True, text=True, timeout=SECONDS, env=command.environment, check=False
+    )
+    assert done.stdout == f"<{name}>", done
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_is_one_that_its_shell_can_read(command: CommandLine, shell: str) -> None:
     script = command("completion", shell).out

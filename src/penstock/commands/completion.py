@@ -25,6 +25,7 @@ _penstock() {
     local line
     COMPREPLY=()
     while IFS=$'\\t' read -r line _; do
+        printf -v line %q "$line"
         COMPREPLY+=("$line")
     done < <(penstock completion --words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
     [ ${#COMPREPLY[@]} -eq 0 ] && compopt -o default
