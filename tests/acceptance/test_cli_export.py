@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.command_line import CommandLine
-from tests.server_process import ServerProcess
+from tests.server_process import SECONDS, ServerProcess
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +51,35 @@ def test_an_export_replaces_a_file_only_when_told_to(command: CommandLine, tmp_p
         assert file.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("kind", ["symlink", "hard link", "pipe"])
+def test_an_export_does_not_write_through_a_link_in_its_place(command: CommandLine, tmp_path: Path, kind: str) -> None:
+    """In a folder that others may write to, they can put something else where the export is written first."""
+    topic, target, part = kind.replace(" ", "-"), tmp_path / "target", tmp_path / "x.jsonl.part"
+    command("topics", "create", topic)
+    command("publish", topic, "one espresso")
+    target.write_text("precious")
+    if kind == "pipe":
+        os.mkfifo(part)
+    elif kind == "symlink":
+        part.symlink_to(target)
+    else:
+        part.hardlink_to(target)
+    with command.process("export", topic, str(tmp_path / "x.jsonl")) as export:
+        assert export.wait(SECONDS) == 0
+    file = tmp_path / "x.jsonl"
+    assert (target.read_text(), file.stat().st_mode & 0o777) == ("precious", 0o600)
+    assert b"one espresso" in file.read_bytes()
+    assert not part.exists()
+
+
 def test_an_export_writes_to_ordinary_files(command: CommandLine, tmp_path: Path) -> None:
     command("topics", "create", "ordinary")
-    pipe, link, target = tmp_path / "pipe", tmp_path / "x.jsonl.part", tmp_path / "target"
+    pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    target.write_text("precious")
-    link.symlink_to(target)
     assert "it is not a regular file" in command.refused("export", "ordinary", str(pipe), "--yes", code=2)
     assert "it is a folder" in command.refused("export", "ordinary", str(tmp_path), "--yes", code=2)
+    (tmp_path / "x.jsonl.part").mkdir()
     assert "Cannot write" in command.refused("export", "ordinary", str(tmp_path / "x.jsonl"), code=2)
-    assert target.read_text() == "precious"
     with command.terminal("export", "ordinary", "-", "--parquet") as terminal:
         code, text = terminal.end()
     assert code == 2

@@ -139,8 +139,8 @@ def _target(file: str) -> Iterator[BinaryIO]:
         return
     part = Path(f"{file}.part")
     try:
-        out = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY), "wb")
-        os.fchmod(out.fileno(), OWNER_ONLY)  # an earlier export may have left the file with another mode
+        part.unlink(missing_ok=True)  # left by an export that was killed, or a link to another file
+        out = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY), "wb")
     except OSError as error:
         raise WrongUsageError(f"Cannot write {part}: {error.strerror}") from None
     try:
