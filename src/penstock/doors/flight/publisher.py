@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from zlib import crc32
+from hashlib import blake2b
 
 from penstock.doors.flight.ipc import Publish, PublishResult, Row, Rows, pack, unpack
 from penstock.doors.flight.link import ReaderEnd
@@ -65,10 +65,11 @@ def rows_digest(pieces: Sequence[Rows[Row]]) -> int:
     """Return a number above 0 that depends on the rows and not on their order.
 
     A request is published as a whole, so a repeat with the same rows in another order loses nothing. Spark gives the
-    rows of a shuffle in the order in which they arrive. Without the square, two rows that exchange a field could give
-    the same sum, because checksums change by the same bits.
+    rows of a shuffle in the order in which they arrive. A CRC of each row is not enough: if one byte changes in all
+    rows of a sequence of numbers, their CRCs are the same as before, in another order.
     """
-    return sum(crc32(pack(row)) ** 2 for piece in pieces for row in piece.drafts) % DIGEST_MAX or 1
+    hashes = (blake2b(pack(row), digest_size=8).digest() for piece in pieces for row in piece.drafts)
+    return sum(int.from_bytes(row_hash) for row_hash in hashes) % DIGEST_MAX or 1
 
 
 def result(answer: Future[bytes]) -> PublishResult:
