@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from penstock import Draft, ManualClock, SubscriptionOptions
+from penstock.broker.counts import SAMPLED_OF_SUBSCRIPTIONS
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.services.traffic import Interval, SubscriptionTraffic, Traffic
@@ -34,6 +35,12 @@ def named(interval: Interval, found: Mapping[int, T]) -> list[tuple[str, T]]:
     return [(interval.names[number], found[number]) for number in sorted(found)]
 
 
+def counted(**counts: int) -> tuple[int, ...]:
+    """The sampled counters of a subscription: those that are given, and 0 for the others."""
+    assert set(counts) <= {counter.field for counter in SAMPLED_OF_SUBSCRIPTIONS}
+    return tuple(counts.get(counter.field, 0) for counter in SAMPLED_OF_SUBSCRIPTIONS)
+
+
 def test_a_backlog_that_grows_is_traffic() -> None:
     """Nothing is delivered, nothing is acked, and that is what somebody wants to see later."""
 
@@ -43,7 +50,7 @@ def test_a_backlog_that_grows_is_traffic() -> None:
         await queue.publish("topic", [Draft(b"1")] * 2)
         clock.advance(1)
         taken = traffic.take()
-        assert named(taken, taken.subscriptions) == [("sub", SubscriptionTraffic((0, 0, 0, 0), 2, 0, 1.0))]
+        assert named(taken, taken.subscriptions) == [("sub", SubscriptionTraffic(counted(), 2, 0, 1.0))]
         assert traffic.take().subscriptions == {}, "it did not change since"
 
     run(scenario)
@@ -60,13 +67,15 @@ def test_counters_are_differences_and_fill_is_as_it_is() -> None:
         taken = traffic.take()
         assert taken.seconds == 2
         assert named(taken, taken.topics) == [("topic", (2, 10))]
-        assert named(taken, taken.subscriptions) == [("sub", SubscriptionTraffic((2, 1, 0, 0), 2, 1, 0.0))]
+        assert named(taken, taken.subscriptions) == [
+            ("sub", SubscriptionTraffic(counted(delivered=2, acked=1), 2, 1, 0.0))
+        ]
         assert (taken.backlog_messages, taken.in_flight_messages) == (2, 1)
         assert taken.doors["text"][:2] == (1, 2)
         clock.advance(3)
         again = traffic.take([traffic.find_subscription("sub"), traffic.find_subscription("nobody")])
         assert again.topics == {}
-        assert named(again, again.subscriptions) == [("sub", SubscriptionTraffic((0, 0, 0, 0), 2, 1, 3.0))]
+        assert named(again, again.subscriptions) == [("sub", SubscriptionTraffic(counted(), 2, 1, 3.0))]
         assert again.oldest_age_seconds == 3
 
     run(scenario)
@@ -100,8 +109,8 @@ def test_what_is_deleted_between_two_looks_is_counted() -> None:
         taken = traffic.take()
         assert named(taken, taken.topics) == [("short", (2, 10)), ("short", (3, 15))]
         assert named(taken, taken.subscriptions) == [
-            ("brief", SubscriptionTraffic((2, 2, 0, 0))),
-            ("brief", SubscriptionTraffic((3, 3, 0, 0))),
+            ("brief", SubscriptionTraffic(counted(delivered=2, acked=2))),
+            ("brief", SubscriptionTraffic(counted(delivered=3, acked=3))),
         ]
         assert traffic.take().topics == {}
 
@@ -122,8 +131,8 @@ def test_what_is_made_again_under_a_name_is_counted_apart() -> None:
         taken = traffic.take()
         assert named(taken, taken.topics) == [("topic", (2, 2)), ("topic", (3, 3))]
         assert named(taken, taken.subscriptions) == [
-            ("sub", SubscriptionTraffic((2, 2, 0, 0))),
-            ("sub", SubscriptionTraffic((1, 0, 0, 0), 3, 1)),
+            ("sub", SubscriptionTraffic(counted(delivered=2, acked=2))),
+            ("sub", SubscriptionTraffic(counted(delivered=1), 3, 1)),
         ]
         assert (taken.backlog_messages, taken.in_flight_messages) == (3, 1)
         await queue.publish("topic", [Draft(b"1")])
