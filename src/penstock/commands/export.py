@@ -22,7 +22,7 @@ from penstock.commands.exit_codes import FAILED, PARTLY_DONE, WrongUsageError, c
 from penstock.commands.help import command
 from penstock.commands.messages import messages, start_option
 from penstock.commands.output import chunks
-from penstock.commands.parameters import WholeNumber, argument
+from penstock.commands.parameters import argument, count_option, retry_option
 from penstock.commands.parquet import parquet_drafts, parquet_writer
 from penstock.commands.progress import Progress
 from penstock.commands.prompts import confirm
@@ -47,16 +47,7 @@ overwrite_option = click.option("overwrite", "--yes", "-y", "--force", is_flag=T
 @topic_argument
 @argument("file", metavar="FILE", default="-", help="File to write. - means standard output.")
 @start_option
-@click.option(
-    "most",
-    "--count",
-    "-c",
-    "-n",
-    metavar="N",
-    default=0,
-    type=WholeNumber(min=0),
-    help="Maximum number of messages. 0 means all.",
-)
+@count_option("most", "--count", "-c", "-n")
 @parquet_option
 @overwrite_option
 @with_conditions
@@ -166,9 +157,7 @@ def _target(file: str) -> Iterator[BinaryIO]:
 @click.option(
     "--again", is_flag=True, help="Publish all messages again, including those that an earlier import published."
 )
-@click.option(
-    "--retry", metavar="DURATION", default="30s", help="Retry for this time while the server cannot be reached."
-)
+@retry_option
 def import_(session: Session, topic: str, file: str, *, parquet: bool, again: bool, retry: str) -> None:
     """Publish the messages of a file in the format of penstock export.
 

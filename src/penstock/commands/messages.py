@@ -11,7 +11,7 @@ import click
 
 from penstock.commands.exit_codes import NOT_FOUND, WrongUsageError
 from penstock.commands.help import command
-from penstock.commands.parameters import WholeNumber, argument
+from penstock.commands.parameters import WholeNumber, argument, count_option
 from penstock.commands.progress import Progress, waiting
 from penstock.commands.session import (
     Session,
@@ -47,15 +47,8 @@ followed_template_option = click.option(
 @on_server
 @argument("name", metavar="TOPIC", help="Topic name, or subscription name with --sub.")
 @start_option
-@click.option(
-    "most",
-    "--count",
-    "-c",
-    "-n",
-    metavar="N",
-    default=10,
-    type=WholeNumber(min=1, max=PEEK_MAX),
-    help="Maximum number of messages.",
+@count_option(
+    "most", "--count", "-c", "-n", default=10, type=WholeNumber(min=1, max=PEEK_MAX), help="Maximum number of messages."
 )
 @click.option("--sub", "-s", is_flag=True, help="Show the messages that the next pull of a subscription would return.")
 @decode_option
@@ -103,18 +96,10 @@ def peek(
 @on_server
 @topic_argument
 @click.option("--follow", "-f", is_flag=True, help="Show new messages as they arrive, until Ctrl-C.")
-@click.option("--lines", "-n", metavar="N", default=10, type=WholeNumber(min=0), help="Begin with the last N messages.")
+@count_option("--lines", "-n", default=10, help="Begin with the last N messages.")
 @start_option
 @click.option("exit_at_end", "--exit", "-e", is_flag=True, help="Stop at the end of the topic, even with -f.")
-@click.option(
-    "most",
-    "--count",
-    "-c",
-    metavar="N",
-    default=0,
-    type=WholeNumber(min=0),
-    help="Stop after N messages. 0 means no limit.",
-)
+@count_option("most", "--count", "-c", help="Stop after N messages. 0 means no limit.")
 @decode_option
 @followed_template_option
 @with_conditions
@@ -159,16 +144,7 @@ def tail(
 @json_path_option
 @filter_option
 @start_option
-@click.option(
-    "most",
-    "--count",
-    "-c",
-    "-n",
-    metavar="N",
-    default=0,
-    type=WholeNumber(min=0),
-    help="Maximum number of messages. 0 means all.",
-)
+@count_option("most", "--count", "-c", "-n")
 @decode_option
 @template_option
 def search(

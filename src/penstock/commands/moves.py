@@ -13,7 +13,7 @@ import click
 from penstock.commands.exit_codes import FAILED, INTERRUPTED, PARTLY_DONE, complain
 from penstock.commands.help import command, group
 from penstock.commands.output import Column, count, moment, rate
-from penstock.commands.parameters import Number, WholeNumber, argument, with_all
+from penstock.commands.parameters import argument, count_option, rate_option, with_all
 from penstock.commands.progress import Progress, waiting
 from penstock.commands.prompts import confirm
 from penstock.commands.session import (
@@ -36,21 +36,7 @@ NOT_CHOSEN = "not chosen"  # the only reason to leave a message that is not a fa
 ids_option = click.option(
     "ids", "--id", metavar="ID", multiple=True, help="Move only the message with this id. Can be repeated."
 )
-most_option = click.option(
-    "most",
-    "--max",
-    metavar="N",
-    default=0,
-    type=WholeNumber(min=0),
-    help="Maximum number of messages to move. 0 means all.",
-)
-rate_option = click.option(
-    "--rate",
-    metavar="N",
-    default=0,
-    type=Number(min=0),
-    help="Maximum number of messages per second. 0 means no limit.",
-)
+most_option = count_option("most", "--max", help="Maximum number of messages to move. 0 means all.")
 detach_option = click.option(
     "--detach", is_flag=True, help="Print the id of the move and exit. The server continues the move."
 )

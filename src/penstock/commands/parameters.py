@@ -60,6 +60,20 @@ argument = partial(click.argument, cls=Argument)
 option = partial(click.option, cls=Option)
 
 
+def count_option(*names: str, default: int = 0, **settings: Any) -> Callable[[Run], Run]:
+    """Return an option with a number of messages."""
+    settings = {"type": WholeNumber(min=0), "help": "Maximum number of messages. 0 means all."} | settings
+    return click.option(*names, metavar="N", default=default, **settings)
+
+
+rate_option = count_option(
+    "--rate", type=Number(min=0), help="Maximum number of messages per second. 0 means no limit."
+)
+retry_option = click.option(
+    "--retry", metavar="DURATION", default="30s", help="Retry for this time while the server cannot be reached."
+)
+
+
 def version_option(*names: str, sentence: str) -> Callable[[Run], Run]:
     """Return an option that prints a sentence with the version in place of {}."""
 

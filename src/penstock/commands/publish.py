@@ -18,7 +18,7 @@ import click
 from penstock.commands.batch_publisher import BatchPublisher, draft
 from penstock.commands.exit_codes import WrongUsageError
 from penstock.commands.help import command
-from penstock.commands.parameters import Number, WholeNumber, argument
+from penstock.commands.parameters import WholeNumber, argument, count_option, rate_option, retry_option
 from penstock.commands.progress import Progress
 from penstock.commands.session import Session, on_server, path_of, topic_argument
 from penstock.commands.templates import fill, pairs, parse_template, render
@@ -66,20 +66,12 @@ class Keyed(NamedTuple):
     default="",
     help="Separator between the ordering key and the body in each line.",
 )
-@click.option("--count", metavar="N", default=1, type=WholeNumber(min=1), help="Publish the messages N times.")
-@click.option(
-    "--rate",
-    metavar="N",
-    default=0,
-    type=Number(min=0),
-    help="Maximum number of messages per second. 0 means no limit.",
-)
+@count_option("--count", default=1, type=WholeNumber(min=1), help="Publish the messages N times.")
+@rate_option
 @click.option("--delay", metavar="DURATION", help="Deliver the messages after this time.")
 @click.option("--ttl", metavar="DURATION", help="Drop messages that are not acked within this time.")
 @click.option("--raw", is_flag=True, help="Do not replace {n} and other variables in BODY.")
-@click.option(
-    "--retry", metavar="DURATION", default="30s", help="Retry for this time while the server cannot be reached."
-)
+@retry_option
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the ids.")
 def publish(
     session: Session,

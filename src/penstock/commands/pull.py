@@ -10,7 +10,7 @@ import click
 
 from penstock.commands.exit_codes import WrongUsageError
 from penstock.commands.help import command
-from penstock.commands.parameters import WholeNumber
+from penstock.commands.parameters import count_option
 from penstock.commands.session import Session, on_server, path_of, subscription_argument, template_option
 from penstock.commands.value_parsers import parse_duration
 
@@ -21,16 +21,7 @@ LONGEST_WAIT_SECONDS = 30.0  # of one request; a longer wait takes several reque
 @command()
 @on_server
 @subscription_argument
-@click.option(
-    "most",
-    "--count",
-    "-c",
-    "-n",
-    metavar="N",
-    default=1,
-    type=WholeNumber(min=0),
-    help="Maximum number of messages. 0 means all.",
-)
+@count_option("most", "--count", "-c", "-n", default=1)
 @click.option("--ack", "--auto-ack", is_flag=True, help="Ack each message after it is written.")
 @click.option("--nack", is_flag=True, help="Nack each message after it is written, so that it is delivered again.")
 @click.option("--lease", metavar="DURATION", help="Ack deadline of the messages. Default: the subscription's.")
