@@ -106,9 +106,8 @@ class Settings:
     text: TextOptions = field(default_factory=TextOptions)
     flight: FlightOptions = field(default_factory=FlightOptions)
     http: HttpOptions = field(default_factory=HttpOptions)
-    given: frozenset[str] = field(
-        default=frozenset(), compare=False
-    )  # names of the settings that were set by a flag, a variable or the file
+    # Names of the settings that were set by a flag, a variable or the file.
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def port_of(self, door: str) -> int | None:
         """Return the port setting of a door."""

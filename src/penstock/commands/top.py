@@ -104,10 +104,8 @@ def _after(view: View, key: str) -> View:
 def _look(session: Session, view: View) -> Look:
     kind, sort = ("topics", TOPIC_SORTS) if view.topics else ("subscriptions", SORTS)
     try:
-        totals, _ = (
-            session.client.get("/statistics"),
-            session.home,
-        )  # the project is requested here too, because the request may fail
+        # The project is requested here too, because the request may fail.
+        totals, _ = session.client.get("/statistics"), session.home
         page = session.get(f"/{kind}", sort=sort[view.sort], page_size=PAGE)
         return Look(totals, page[kind])
     except UnavailableError as error:  # the server may return

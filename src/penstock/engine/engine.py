@@ -165,9 +165,8 @@ class Engine:
                 self.judge(error)
                 raise
             finally:
-                number = (
-                    self.submit()
-                )  # expiry that ran before the command stays decided, even if the command is refused
+                # Expiry that ran before the command stays decided, even if the command is refused.
+                number = self.submit()
             return result, number
 
     def begin(self, make: Callable[[Broker], Steps[T]]) -> tuple[Steps[T], Broker]:

@@ -77,7 +77,7 @@ class Applying:
             decided.append(future := call())
             future.add_done_callback(
                 lambda done: done.exception()
-            )  # mark every error as retrieved, also after the first
+            )  # marks every error as retrieved, not only the first
             await turns.give()
         await asyncio.gather(*decided)
         await self._queue.commit()

@@ -120,10 +120,9 @@ class _Collector:
             return
         for place in _indexes(fact.offsets, self._first, self._until):
             offset = fact.offsets[place]
-            if type(fact) is f.Acked and (subscription.number, offset) in self._moved:
-                self._moved.remove(
-                    (subscription.number, offset)
-                )  # the ack of the move; a later ack is of another consumer
+            message = subscription.number, offset
+            if type(fact) is f.Acked and message in self._moved:
+                self._moved.remove(message)  # the ack of the move; a later ack is of another consumer
             else:
                 self.found[offset].append(self._event(fact, place, subscription.name))
 

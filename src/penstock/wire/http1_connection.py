@@ -98,9 +98,8 @@ class HttpConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._peer_done = True
         self._notify_left()
-        return (
-            self.work is not None and not self._ending
-        )  # True keeps the connection open, for the answers that are still to be sent
+        # True keeps the connection open, for the answers that are still to be sent.
+        return self.work is not None and not self._ending
 
     def connection_lost(self, exc: Exception | None) -> None:
         # Work in progress is not cancelled, because a request must not be left half done.

@@ -19,14 +19,16 @@ class TextOptions:
     tls_client_ca: File = setting(None, "Accept only clients with a certificate that this CA has signed, a PEM file.")
     message_bytes_max: Bytes = setting(10 << 20, "Maximum size of a message.")  # T-060
     window_max: Count = setting(10_000, "Maximum number of unacked messages of a queue on a connection.")  # T-029
+    # T-063
     connections_max: Count = setting(
         16_384, "Maximum number of connections. The limit of open files is raised for them."
-    )  # T-063
+    )
     connections_per_address_max: Count = setting(12_288, "Maximum number of connections from one address.")
     frame_seconds: Seconds = setting(30, "Close a connection if a message takes longer than this to arrive.")  # T-061
+    # T-062
     idle_seconds: Seconds = setting(
         600, "Close a connection that consumes nothing and is silent for this time. 0 means never."
-    )  # T-062
+    )
     write_seconds: Seconds = setting(30, "Close a connection if the client reads nothing for this time.")  # T-064
 
     linger_seconds: float = 2  # after a fault: how long input is thrown away, so that our answer arrives

@@ -240,9 +240,8 @@ class FaultyQueue:
         if effect == "drop":
             if options.get("lease_seconds") == ENDLESS:  # otherwise the messages would never be returned
                 self._expire(receipts)
-            self._queue.engine.lease_origins.forget(
-                deliveries
-            )  # otherwise a consumer that reconnects under its name would hold them
+            # Otherwise a consumer that reconnects under its name would hold them.
+            self._queue.engine.lease_origins.forget(deliveries)
             raise LostReplyError()
         if effect == "expire":
             self._expire(receipts)

@@ -135,9 +135,8 @@ class TimeTravel:
         self._locks.pop(namespace, None)
         if self._engine.own_clocks.pop(namespace, None) is not None:
             self._wake(namespace)
-            if namespace in self._engine.broker.state.documents.get(
-                DOCUMENTS, {}
-            ):  # absent while a first move is under way
+            stored = self._engine.broker.state.documents.get(DOCUMENTS, {})
+            if namespace in stored:  # absent while a first move is under way
                 await self._loop.run(lambda broker, _: broker.remove_document(DOCUMENTS, namespace))
 
     def close(self) -> None:

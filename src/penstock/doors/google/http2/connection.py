@@ -57,9 +57,8 @@ class Http2Connection(asyncio.Protocol):
         self._account = host.budget.account(lambda: None)  # kept: the budget gives up streams, not connections
         self._heard_at = host.clock()
         self._began = (0, False)  # number of the incomplete frame, and whether a header block is open
-        self._deadline = (
-            self._heard_at + limits.preface_seconds
-        )  # for the preface, frame or headers that the peer has begun
+        # For the preface, frame or headers that the peer has begun.
+        self._deadline = self._heard_at + limits.preface_seconds
         self._pinged_at = 0.0
         self._paused_at = 0.0
         self._ending = False  # no new streams

@@ -157,9 +157,7 @@ def read_number(payload: bytes) -> int:
 
 def read_settings(payload: bytes) -> dict[int, int]:
     values: dict[int, int] = {}
-    for key, value in _SETTING.iter_unpack(
-        payload
-    ):  # every value is checked. The last value of a repeated setting counts
+    for key, value in _SETTING.iter_unpack(payload):  # all are checked. The last value of a repeated setting counts
         if key == SETTING_ENABLE_PUSH and value > 1:
             raise Http2ConnectionError(PROTOCOL_ERROR, "push is neither on nor off")
         if key == SETTING_INITIAL_WINDOW and value > WINDOW_MAX:

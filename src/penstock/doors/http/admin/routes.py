@@ -69,9 +69,8 @@ class Table:
             assert route.method not in known, f"{route.method} {route.path} is in the table twice"
             known[route.method] = route
         self._by_length: dict[int, list[tuple[str, ...]]] = {}
-        for pattern in sorted(
-            self._paths, key=lambda each: [part.startswith("{") for part in each]
-        ):  # fixed ones first
+        fixed_first = sorted(self._paths, key=lambda path: [part.startswith("{") for part in path])
+        for pattern in fixed_first:
             self._by_length.setdefault(len(pattern), []).append(pattern)
 
     def find(self, path: str) -> Place | None:
