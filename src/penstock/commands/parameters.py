@@ -62,7 +62,8 @@ option = partial(click.option, cls=Option)
 
 def count_option(*names: str, default: int = 0, **settings: Any) -> Callable[[Run], Run]:
     """Return an option with a number of messages."""
-    settings = {"type": WholeNumber(min=0), "help": "Maximum number of messages. 0 means all."} | settings
+    settings.setdefault("type", WholeNumber(min=0))
+    settings.setdefault("help", "Maximum number of messages. 0 means all.")
     return click.option(*names, metavar="N", default=default, **settings)
 
 

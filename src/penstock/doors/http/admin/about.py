@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from penstock.broker.limits import Limits
-from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.calls import Call, NoQuery, route
 from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.records import Count, Counts
 from penstock.services.process import process
@@ -117,6 +117,6 @@ async def show_settings(call: Call[NoQuery, None]) -> SettingsRecord:
 
 
 ROUTES = (
-    Route("GET", "/server", show_server, "Get the version, protocols, limits and store of the server.", ServerRecord),
-    Route("GET", "/settings", show_settings, "List the settings in force. Secrets are hidden.", SettingsRecord),
+    route("GET", "/server", show_server, "Get the version, protocols, limits and store of the server."),
+    route("GET", "/settings", show_settings, "List the settings in force. Secrets are hidden."),
 )

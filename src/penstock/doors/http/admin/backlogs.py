@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Route
+from penstock.doors.http.admin.calls import Call, route
 from penstock.doors.http.admin.instants import instant
 from penstock.doors.http.admin.message_records import BodyQuery, Message, records_of
 from penstock.doors.http.admin.records import Count
@@ -69,12 +69,10 @@ def _record(each: Unsettled, message: Message) -> UnsettledRecord:
 
 
 ROUTES = (
-    Route(
+    route(
         "GET",
         "/subscriptions/{subscription}/backlog",
         show_backlog,
         "List the messages of a subscription that are not acked, with the stage of each.",
-        BacklogPage,
-        BacklogQuery,
     ),
 )

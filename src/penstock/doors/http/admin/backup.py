@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.doors.http.admin.access import from_here
-from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, NoQuery, Route
+from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, NoQuery, route
 from penstock.doors.http.admin.records import Count
 from penstock.doors.http.errors import status_of
 from penstock.engine.port import BackupProgress, BackupReport
@@ -113,13 +113,12 @@ def _encode(line: BackupLine) -> bytes:
 
 
 ROUTES = (
-    Route(
+    route(
         "POST",
         "/backup",
         make_backup,
         "Back up the store to a folder on the server's machine while the server runs.",
-        BackupLine,
-        body=BackupBody,
+        answer=BackupLine,
         media=NDJSON_TYPE,
     ),
 )

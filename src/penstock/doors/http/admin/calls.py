@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -223,9 +224,20 @@ class Route(NamedTuple):
     path: str  # below /admin/v1; {topic} is one segment
     handler: Handler  # returns a record, None (204) or a Response
     summary: str
-    answer: Any = None  # type of the record; for a stream, the types of its lines
-    query: type[msgspec.Struct] = NoQuery
-    body: type[msgspec.Struct] | None = None
+    query: type[msgspec.Struct]
+    body: type[msgspec.Struct] | None
+    answer: Any  # type of the record; for a stream, the types of its lines
     status: int = 200
     dry_answer: type[msgspec.Struct] | None = None  # record of a dry run, if it differs; sent with status 200
     media: str = JSON_TYPE
+
+
+def route(method: str, path: str, handler: Handler, summary: str, *, answer: Any = None, **more: Any) -> Route:
+    """Return the route of a handler: its signature names the types of the query, the body and the record.
+
+    `answer`: the type of the record, where the handler returns a Response or one of two records.
+    """
+    types = get_type_hints(handler)
+    query, body = (None if given in (Any, NoneType) else given for given in get_args(types["call"]))
+    record = answer or (None if types["return"] is NoneType else types["return"])
+    return Route(method, path, handler, summary, query or NoQuery, body, record, **more)

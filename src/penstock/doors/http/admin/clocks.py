@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from penstock.broker.model import SECOND
-from penstock.doors.http.admin.calls import Call, Route, project_name
+from penstock.doors.http.admin.calls import Call, project_name, route
 from penstock.doors.http.admin.instants import instant, made_at, parse_instant
 from penstock.errors import InvalidArgumentError
 from penstock.services.time_travel.time_travel import Pace, Time
@@ -118,16 +118,14 @@ def _record(call: Call[Any, Any], time: Time) -> ClockRecord:
 _PATH = "/projects/{project}/clock"
 
 ROUTES = (
-    Route("GET", _PATH, show_clock, "Get the clock of a project.", ClockRecord),
-    Route("POST", f"{_PATH}/freeze", freeze, "Freeze the clock of a project.", ClockRecord, body=FreezeBody),
-    Route("POST", f"{_PATH}/advance", advance, "Advance the clock of a project.", ClockRecord, body=AdvanceBody),
-    Route("POST", f"{_PATH}/release", release, "Let the clock of a project run again.", ClockRecord, body=ReleaseBody),
-    Route(
+    route("GET", _PATH, show_clock, "Get the clock of a project."),
+    route("POST", f"{_PATH}/freeze", freeze, "Freeze the clock of a project."),
+    route("POST", f"{_PATH}/advance", advance, "Advance the clock of a project."),
+    route("POST", f"{_PATH}/release", release, "Let the clock of a project run again."),
+    route(
         "POST",
         f"{_PATH}/automatic",
         automate,
         "Advance the clock of a project automatically whenever all clients wait.",
-        ClockRecord,
-        body=AutomaticBody,
     ),
 )

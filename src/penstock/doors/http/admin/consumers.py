@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.broker.model import FOREVER
 from penstock.doors.consumers import Batch, Consumer
-from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.calls import Call, Context, Project, route
 from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.listing import CHUNK_NAMES
 from penstock.doors.http.admin.paging import Paging, page_of
@@ -191,20 +191,11 @@ def _batch(batch: Batch | None) -> LastBatch | None:
 
 
 ROUTES = (
-    Route(
+    route(
         "GET",
         "/subscriptions/{subscription}/consumers",
         list_consumers,
         "List the consumers that are connected or hold messages.",
-        ConsumerList,
-        Project,
     ),
-    Route(
-        "GET",
-        "/cursors",
-        list_cursors,
-        "List the readers of the log with their offset and lag.",
-        CursorPage,
-        CursorQuery,
-    ),
+    route("GET", "/cursors", list_cursors, "List the readers of the log with their offset and lag."),
 )

@@ -12,7 +12,7 @@ from penstock.broker.model import SECOND
 from penstock.broker.model import Message as StoredMessage
 from penstock.broker.names import MAX_OFFSET, parse_receipt
 from penstock.doors.consumers import Consumer, pull_holder
-from penstock.doors.http.admin.calls import Call, Project, Route
+from penstock.doors.http.admin.calls import Call, Project, route
 from penstock.doors.http.admin.instants import instant, parse_instant
 from penstock.doors.http.admin.message_records import BodyQuery, Message, message_record, records_of
 from penstock.doors.http.admin.records import Count
@@ -226,19 +226,11 @@ async def _subscription_with_topic(call: Call[Any, Any]) -> tuple[SubscriptionMe
 
 _PATH = "/subscriptions/{subscription}"
 ROUTES = (
-    Route("GET", f"{_PATH}/messages", peek, "Peek at messages without leasing them.", Peek, PeekQuery),
-    Route("POST", f"{_PATH}/pull", pull, "Pull messages.", Deliveries, Project, Pull),
-    Route("POST", f"{_PATH}/ack", ack, "Ack messages.", Settlement, Project, Ack),
-    Route("POST", f"{_PATH}/nack", nack, "Return messages for redelivery.", Settlement, Project, Nack),
-    Route("POST", f"{_PATH}/extend", extend, "Extend the ack deadline of messages.", Settlement, Project, Extend),
-    Route(
-        "POST",
-        f"{_PATH}/seek",
-        seek,
-        "Seek to an offset, an instant, a snapshot, the beginning or the end.",
-        Sought,
-        Project,
-        Seek,
-    ),
-    Route("POST", f"{_PATH}/purge", purge, "Ack all messages of the subscription.", Purged, Project, Purge),
+    route("GET", f"{_PATH}/messages", peek, "Peek at messages without leasing them."),
+    route("POST", f"{_PATH}/pull", pull, "Pull messages."),
+    route("POST", f"{_PATH}/ack", ack, "Ack messages."),
+    route("POST", f"{_PATH}/nack", nack, "Return messages for redelivery."),
+    route("POST", f"{_PATH}/extend", extend, "Extend the ack deadline of messages."),
+    route("POST", f"{_PATH}/seek", seek, "Seek to an offset, an instant, a snapshot, the beginning or the end."),
+    route("POST", f"{_PATH}/purge", purge, "Ack all messages of the subscription."),
 )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.calls import Call, NoQuery, route
 from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count
@@ -117,12 +117,10 @@ def _hit(number: int, hit: Hit) -> HitRecord:
 
 
 ROUTES = (
-    Route("GET", "/faults", list_faults, "List the faults in force.", FaultPage, FaultQuery),
-    Route("POST", "/faults", add_fault, "Add a fault.", FaultRecord, body=Rule, status=201),
-    Route("DELETE", "/faults", remove_faults, "Remove all faults, or those of a project.", Removed, OfProject),
-    Route("GET", "/faults/{fault}", show_fault, "Get a fault.", FaultRecord),
-    Route("DELETE", "/faults/{fault}", remove_fault, "Remove a fault. Calls that it holds continue."),
-    Route(
-        "GET", "/faults/{fault}/hits", list_hits, "List the last hits of a fault, or wait for hits.", HitPage, HitsQuery
-    ),
+    route("GET", "/faults", list_faults, "List the faults in force."),
+    route("POST", "/faults", add_fault, "Add a fault.", status=201),
+    route("DELETE", "/faults", remove_faults, "Remove all faults, or those of a project."),
+    route("GET", "/faults/{fault}", show_fault, "Get a fault."),
+    route("DELETE", "/faults/{fault}", remove_fault, "Remove a fault. Calls that it holds continue."),
+    route("GET", "/faults/{fault}/hits", list_hits, "List the last hits of a fault, or wait for hits."),
 )

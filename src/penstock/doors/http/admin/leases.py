@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Route
+from penstock.doors.http.admin.calls import Call, route
 from penstock.doors.http.admin.consumers import connected_consumers
 from penstock.doors.http.admin.instants import instant
 from penstock.doors.http.admin.paging import Paging
@@ -68,12 +68,10 @@ def _record(lease: Lease) -> LeaseRecord:
 
 
 ROUTES = (
-    Route(
+    route(
         "GET",
         "/subscriptions/{subscription}/leases",
         list_leases,
         "List the messages that are leased, with their consumers.",
-        LeasePage,
-        LeaseQuery,
     ),
 )

@@ -15,7 +15,7 @@ from penstock.broker.limits import ATTRIBUTES_MAX
 from penstock.broker.model import Draft
 from penstock.broker.model import Message as StoredMessage
 from penstock.broker.names import MAX_OFFSET
-from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, Project, Route
+from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, Project, route
 from penstock.doors.http.admin.instants import parse_instant
 from penstock.doors.http.admin.matching import Wanted, predicate_of
 from penstock.doors.http.admin.message_records import (
@@ -345,31 +345,15 @@ def _draft(message: NewMessage, place: int) -> Draft:
 
 
 ROUTES = (
-    Route(
-        "GET",
-        "/topics/{topic}/messages",
-        read_messages,
-        "Read messages of a topic without consuming them.",
-        MessagePage,
-        PageQuery,
-    ),
-    Route(
-        "POST",
-        "/topics/{topic}/messages",
-        publish,
-        "Publish messages: all of them or none.",
-        Publication,
-        Project,
-        Publish,
-    ),
-    Route("GET", "/topics/{topic}/messages/{offset}", read_message, "Read a message of a topic.", Message, BodyQuery),
-    Route(
+    route("GET", "/topics/{topic}/messages", read_messages, "Read messages of a topic without consuming them."),
+    route("POST", "/topics/{topic}/messages", publish, "Publish messages: all of them or none."),
+    route("GET", "/topics/{topic}/messages/{offset}", read_message, "Read a message of a topic."),
+    route(
         "GET",
         "/topics/{topic}/stream",
         stream_messages,
         "Stream messages of a topic as JSON lines.",
-        (Message, StreamLine),
-        StreamQuery,
+        answer=(Message, StreamLine),
         media=NDJSON_TYPE,
     ),
 )

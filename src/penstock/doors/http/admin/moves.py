@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.calls import Call, NoQuery, route
 from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.matching import Wanted, predicate_of
 from penstock.doors.http.admin.paging import Paging, page_of
@@ -166,17 +166,16 @@ def _preview_record(seen: Preview) -> PreviewRecord:
 
 
 ROUTES = (
-    Route(
+    route(
         "POST",
         "/moves",
         start_move,
         "Start a move, or preview it with dry_run.",
-        MoveRecord,
-        body=NewMove,
+        answer=MoveRecord,
         status=202,
         dry_answer=PreviewRecord,
     ),
-    Route("GET", "/moves", list_moves, "List the moves since the start of the server.", MovePage, Paging),
-    Route("GET", "/moves/{id}", show_move, "Get a move.", MoveRecord),
-    Route("DELETE", "/moves/{id}", stop_move, "Stop a move after its current step.", MoveRecord),
+    route("GET", "/moves", list_moves, "List the moves since the start of the server."),
+    route("GET", "/moves/{id}", show_move, "Get a move."),
+    route("DELETE", "/moves/{id}", stop_move, "Stop a move after its current step."),
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Route, project_name
+from penstock.doors.http.admin.calls import Call, project_name, route
 from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count
@@ -130,24 +130,20 @@ def _outcome(outcome: service.Outcome) -> RestoreOutcome:
 _PATH = "/projects/{project}/snapshots"
 
 ROUTES = (
-    Route("GET", _PATH, list_project_snapshots, "List the snapshots of a project.", ProjectSnapshotPage, Paging),
-    Route(
+    route("GET", _PATH, list_project_snapshots, "List the snapshots of a project."),
+    route(
         "POST",
         _PATH,
         create_project_snapshot,
         "Take a snapshot of the unacked messages of every subscription in a project.",
-        ProjectSnapshot,
-        body=NewProjectSnapshot,
         status=201,
     ),
-    Route("GET", _PATH + "/{name}", show_project_snapshot, "Get a snapshot of a project.", ProjectSnapshot),
-    Route("DELETE", _PATH + "/{name}", delete_project_snapshot, "Delete a snapshot of a project."),
-    Route(
+    route("GET", _PATH + "/{name}", show_project_snapshot, "Get a snapshot of a project."),
+    route("DELETE", _PATH + "/{name}", delete_project_snapshot, "Delete a snapshot of a project."),
+    route(
         "POST",
         _PATH + "/{name}/restore",
         restore_project_snapshot,
         "Restore the subscriptions of a project from a snapshot.",
-        RestoreRecord,
-        body=Restore,
     ),
 )

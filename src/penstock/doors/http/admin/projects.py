@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Context, Route, project_name
+from penstock.doors.http.admin.calls import Call, Context, project_name, route
 from penstock.doors.http.admin.listing import CHUNK_NAMES
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count
@@ -87,15 +87,13 @@ async def delete_project(call: Call[Any, None]) -> None:
 
 
 ROUTES = (
-    Route(
+    route(
         "GET",
         "/projects",
         list_projects,
         "List the projects with the number of topics, subscriptions and unacked messages.",
-        ProjectPage,
-        Paging,
     ),
-    Route(
+    route(
         "DELETE",
         "/projects/{project}",
         delete_project,

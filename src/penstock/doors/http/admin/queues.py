@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.calls import Call, Context, Project, route
 from penstock.doors.http.admin.listing import CHUNK_NAMES, CHUNK_ROWS
 from penstock.doors.http.admin.paging import Paging
 from penstock.doors.http.admin.records import Names
@@ -110,8 +110,8 @@ def _record(context: Context, counted: SubscriptionStatistics) -> QueueRecord:
 
 
 ROUTES = (
-    Route("GET", "/queues", list_queues, "List queues.", QueuePage, QueueQuery),
-    Route("POST", "/queues", create_queue, "Create a queue.", QueueRecord, body=NewQueue, status=201),
-    Route("GET", "/queues/{queue}", show_queue, "Get a queue.", QueueRecord, Project),
-    Route("DELETE", "/queues/{queue}", delete_queue, "Delete a queue.", query=Project),
+    route("GET", "/queues", list_queues, "List queues."),
+    route("POST", "/queues", create_queue, "Create a queue.", status=201),
+    route("GET", "/queues/{queue}", show_queue, "Get a queue."),
+    route("DELETE", "/queues/{queue}", delete_queue, "Delete a queue."),
 )

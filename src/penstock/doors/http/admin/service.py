@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.doors.http.admin import openapi
 from penstock.doors.http.admin.access import READS, Access
-from penstock.doors.http.admin.calls import JSON_TYPE, Call, Context, NoQuery, Route
+from penstock.doors.http.admin.calls import JSON_TYPE, Call, Context, NoQuery, Route, route
 from penstock.doors.http.admin.checking import read_body, read_query
 from penstock.doors.http.admin.routes import BASE, ROUTES, Table
 from penstock.doors.http.errors import JSON, error_response
@@ -23,8 +23,8 @@ _NOTHING = f"Not found. GET {BASE}/openapi.json describes the admin API."
 
 class Admin:
     def __init__(self, context: Context, access: Access, routes: tuple[Route, ...] = ROUTES) -> None:
-        described = Route(
-            "GET", "/openapi.json", self._describe, "Get the OpenAPI document of the admin API.", dict[str, Any]
+        described = route(
+            "GET", "/openapi.json", self._describe, "Get the OpenAPI document of the admin API.", answer=dict[str, Any]
         )
         self._routes = (*routes, described)
         self._table = Table(self._routes)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.broker.limits import check_labels
-from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.calls import Call, Context, Project, route
 from penstock.doors.http.admin.instants import made_at
 from penstock.doors.http.admin.options import Labels
 from penstock.doors.http.admin.paging import Paging, page_of
@@ -95,16 +95,10 @@ def _record(context: Context, one: SnapshotDump) -> Snapshot:
 
 
 ROUTES = (
-    Route("GET", "/snapshots", list_snapshots, "List snapshots.", SnapshotPage, SnapshotQuery),
-    Route(
-        "POST",
-        "/snapshots",
-        create_snapshot,
-        "Take a snapshot of the unacked messages of a subscription.",
-        Snapshot,
-        body=NewSnapshot,
-        status=201,
+    route("GET", "/snapshots", list_snapshots, "List snapshots."),
+    route(
+        "POST", "/snapshots", create_snapshot, "Take a snapshot of the unacked messages of a subscription.", status=201
     ),
-    Route("GET", "/snapshots/{snapshot}", show_snapshot, "Get a snapshot.", Snapshot, Project),
-    Route("DELETE", "/snapshots/{snapshot}", delete_snapshot, "Delete a snapshot.", query=Project),
+    route("GET", "/snapshots/{snapshot}", show_snapshot, "Get a snapshot."),
+    route("DELETE", "/snapshots/{snapshot}", delete_snapshot, "Delete a snapshot."),
 )

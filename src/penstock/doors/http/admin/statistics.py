@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.broker.counts import SAMPLED
 from penstock.broker.model import SECOND
-from penstock.doors.http.admin.calls import Call, NoQuery, Route
+from penstock.doors.http.admin.calls import Call, NoQuery, route
 from penstock.doors.http.admin.events import EVENTS, NAMED_MAX, Client
 from penstock.doors.http.admin.instants import made_at
 from penstock.doors.http.admin.records import Count, Counts
@@ -200,22 +200,14 @@ def _names(text: str) -> list[str]:
 
 
 ROUTES = (
-    Route("GET", "/statistics", show_statistics, "Get totals and rates of the whole server.", StatisticsRecord),
-    Route(
-        "GET",
-        "/samples",
-        show_samples,
-        "Get samples of the last 15 minutes or 24 hours.",
-        SamplesRecord,
-        SamplesQuery,
-    ),
-    Route(
+    route("GET", "/statistics", show_statistics, "Get totals and rates of the whole server."),
+    route("GET", "/samples", show_samples, "Get samples of the last 15 minutes or 24 hours."),
+    route(
         "GET",
         "/events",
         stream_events,
         "Stream samples, changes of resources and warnings as server-sent events.",
-        EVENTS,
-        EventsQuery,
+        answer=EVENTS,
         media=EVENT_STREAM,
     ),
 )

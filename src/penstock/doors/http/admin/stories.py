@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.broker.model import FOREVER
 from penstock.broker.names import MAX_OFFSET
-from penstock.doors.http.admin.calls import Call, Project, Route
+from penstock.doors.http.admin.calls import Call, Project, route
 from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.records import Count
 from penstock.doors.http.admin.topics import topic_of
@@ -132,20 +132,16 @@ def _clock(until: datetime, at: datetime) -> str:
 
 
 ROUTES = (
-    Route(
+    route(
         "GET",
         "/topics/{topic}/stories",
         list_stories,
         "List the stories of consecutive messages: published, delivered, returned, acked and so on.",
-        StoriesPage,
-        StoriesQuery,
     ),
-    Route(
+    route(
         "GET",
         "/topics/{topic}/messages/{offset}/story",
         show_story,
         "Get the story of a message: published, delivered, returned, acked and so on.",
-        StoryRecord,
-        Project,
     ),
 )

@@ -14,7 +14,7 @@ from penstock.broker.limits import check_labels
 from penstock.broker.model import SubscriptionOptions, option_specs
 from penstock.broker.names import MAX_OFFSET
 from penstock.doors.consumers import Consumer
-from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.calls import Call, Context, Project, route
 from penstock.doors.http.admin.consumers import connected_consumers
 from penstock.doors.http.admin.counters import counter_values, with_counters
 from penstock.doors.http.admin.instants import instant, made_at, parse_instant
@@ -351,32 +351,9 @@ def counts_of(context: Context, statistics: SubscriptionStatistics) -> dict[str,
 
 
 ROUTES = (
-    Route(
-        "GET",
-        "/subscriptions",
-        list_subscriptions,
-        "List subscriptions.",
-        SubscriptionPage,
-        SubscriptionQuery,
-    ),
-    Route(
-        "POST",
-        "/subscriptions",
-        create_subscription,
-        "Create a subscription.",
-        Subscription,
-        body=NewSubscription,
-        status=201,
-    ),
-    Route("GET", "/subscriptions/{subscription}", show_subscription, "Get a subscription.", Subscription, Project),
-    Route(
-        "PATCH",
-        "/subscriptions/{subscription}",
-        change_subscription,
-        "Change the options of a subscription.",
-        Subscription,
-        Project,
-        SubscriptionChange,
-    ),
-    Route("DELETE", "/subscriptions/{subscription}", delete_subscription, "Delete a subscription.", query=Project),
+    route("GET", "/subscriptions", list_subscriptions, "List subscriptions."),
+    route("POST", "/subscriptions", create_subscription, "Create a subscription.", status=201),
+    route("GET", "/subscriptions/{subscription}", show_subscription, "Get a subscription."),
+    route("PATCH", "/subscriptions/{subscription}", change_subscription, "Change the options of a subscription."),
+    route("DELETE", "/subscriptions/{subscription}", delete_subscription, "Delete a subscription."),
 )

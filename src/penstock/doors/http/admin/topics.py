@@ -11,7 +11,7 @@ import msgspec
 from penstock.broker.counts import TOPIC_COUNTERS
 from penstock.broker.limits import check_labels
 from penstock.broker.model import TopicOptions
-from penstock.doors.http.admin.calls import Call, Context, Project, Route
+from penstock.doors.http.admin.calls import Call, Context, Project, route
 from penstock.doors.http.admin.counters import counter_values
 from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.listing import (
@@ -205,20 +205,15 @@ async def purge_topic(call: Call[Project, Purge]) -> Purged:
 
 
 ROUTES = (
-    Route("GET", "/topics", list_topics, "List topics.", TopicPage, TopicQuery),
-    Route("POST", "/topics", create_topic, "Create a topic.", Topic, body=NewTopic, status=201),
-    Route("GET", "/topics/{topic}", show_topic, "Get a topic.", Topic, Project),
-    Route("PATCH", "/topics/{topic}", change_topic, "Change a topic.", Topic, Project, TopicChange),
-    Route(
-        "DELETE", "/topics/{topic}", delete_topic, "Delete a topic. Its subscriptions stay, detached.", query=Project
-    ),
-    Route(
+    route("GET", "/topics", list_topics, "List topics."),
+    route("POST", "/topics", create_topic, "Create a topic.", status=201),
+    route("GET", "/topics/{topic}", show_topic, "Get a topic."),
+    route("PATCH", "/topics/{topic}", change_topic, "Change a topic."),
+    route("DELETE", "/topics/{topic}", delete_topic, "Delete a topic. Its subscriptions stay, detached."),
+    route(
         "POST",
         "/topics/{topic}/purge",
         purge_topic,
         "Delete all messages of a topic. They count as acked on its subscriptions.",
-        Purged,
-        Project,
-        Purge,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from penstock.doors.http.admin.calls import Call, Route, project_name
+from penstock.doors.http.admin.calls import Call, project_name, route
 from penstock.errors import UnavailableError
 
 Items = list[dict[str, Any]]
@@ -107,20 +107,11 @@ def _topologies(call: Call[Any, Any]) -> Topologies:
 
 
 ROUTES = (
-    Route(
-        "GET",
-        "/topology",
-        show_topology,
-        "Get the topics, subscriptions, queues and schemas as one document.",
-        Topology,
-        TopologyQuery,
-    ),
-    Route(
+    route("GET", "/topology", show_topology, "Get the topics, subscriptions, queues and schemas as one document."),
+    route(
         "POST",
         "/topology",
         apply_topology,
         "Create the missing resources of a document. An invalid document changes nothing.",
-        TopologyOutcome,
-        body=WantedTopology,
     ),
 )
