@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,11 +33,19 @@ def page_of(
 
     `key` returns a name, or a tuple that ends with a name, so that all keys are different.
     """
-    ordered = sorted(items, key=key, reverse=descending)
-    start = _index_after(ordered, key, token, descending) if token else 0
-    chosen = ordered[start : start + size]
-    more = start + len(chosen) < len(ordered)
-    return Page(chosen, token_of(key(chosen[-1])) if more else "", len(ordered))
+    ordered = sorted(items, key=key)
+    first, until = 0, len(ordered)
+    if token:
+        try:
+            if descending:
+                until = bisect_left(ordered, key_of(token), key=key)
+            else:
+                first = bisect_right(ordered, key_of(token), key=key)
+        except TypeError:
+            raise InvalidArgumentError(WRONG_TOKEN) from None
+    chosen = ordered[first:until][::-1] if descending else ordered[first:until]
+    more = len(chosen) > size
+    return Page(chosen[:size], token_of(key(chosen[size - 1])) if more else "", len(ordered))
 
 
 async def page_of_names(
@@ -61,19 +70,3 @@ def key_of(token: str) -> Any:
     except (binascii.Error, msgspec.DecodeError, ValueError):
         raise InvalidArgumentError(WRONG_TOKEN) from None
     return tuple(key) if isinstance(key, list) else key
-
-
-def _index_after(ordered: list[T], key: Callable[[T], Any], token: str, descending: bool) -> int:
-    last = key_of(token)
-    try:
-        low, high = 0, len(ordered)
-        while low < high:
-            middle = (low + high) // 2
-            value = key(ordered[middle])
-            if value < last if descending else value > last:
-                high = middle
-            else:
-                low = middle + 1
-        return low
-    except TypeError:
-        raise InvalidArgumentError(WRONG_TOKEN) from None
