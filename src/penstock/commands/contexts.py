@@ -124,7 +124,9 @@ def add(name: str, address: str, *, token: str, project: str, use: bool) -> None
     file = contexts_file(os.environ)
     before = read_contexts(file)
     current = name if use or not before.by_name else before.current
-    write_contexts(file, Contexts(current, before.by_name | {name: Context(address, token, project)}))
+    write_contexts(
+        file, Contexts(current, before.by_name | {name: Context(address=address, token=token, project=project)})
+    )
 
 
 @app.command("use")

@@ -68,6 +68,7 @@ class Context:
 
     def __init__(
         self,
+        *,
         headers: dict[str, str],
         loop: asyncio.AbstractEventLoop,
         size: int,
@@ -215,7 +216,9 @@ class UnaryCall:
             loop = asyncio.get_running_loop()
             if self._deadline is not None and loop.time() >= self._deadline:
                 raise overdue()
-            context = Context(self.headers, loop, len(message), self._deadline, self._stream)
+            context = Context(
+                headers=self.headers, loop=loop, size=len(message), deadline=self._deadline, caller=self._stream
+            )
             response = await method.unary(decode(method.request, message), context)
             encoded = response if type(response) is bytes else response.SerializeToString()
             if not self._stream.answer(HEAD, frame_message(encoded), OK):

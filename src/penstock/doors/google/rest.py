@@ -145,7 +145,7 @@ class Rest:
         query = parse_query(request.query)
         selection = parse_fields(query.mask, method.response.DESCRIPTOR) if query.mask else {}
         message = request_message(method.request, matched, request.body, query.fields)
-        context = Context({}, asyncio.get_running_loop(), message.ByteSize(), caller=request.peer)
+        context = Context(headers={}, loop=asyncio.get_running_loop(), size=message.ByteSize(), caller=request.peer)
         work = method.unary(message, context)
         result = await (_cancel_if_left(work, request) if method.waits else work)
         if isinstance(result, bytes):
