@@ -110,7 +110,6 @@ class Settings:
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def port_of(self, door: str) -> int | None:
-        """Return the port setting of a door."""
         each = SETTINGS.get(f"{door}_port")
         if each is None:
             return None
@@ -118,7 +117,6 @@ class Settings:
         return port
 
     def ports(self) -> list[int]:
-        """Return all ports that are set."""
         return [port for door in PORTS if (port := self.port_of(door))]
 
 

@@ -143,7 +143,6 @@ def _find_losses(broker: BrokerClient, spans: Sequence[Span], answer: Mapping[st
 
 
 def read(options: Options, columns: Sequence[str], partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a partition."""
     if not isinstance(partition, RangePartition):  # Spark's own empty partition, when there is nothing to read
         return
     lossy = not options.fail_on_loss

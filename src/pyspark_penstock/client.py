@@ -136,8 +136,6 @@ class Span(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The bounds of a topic."""
-
     head: int  # earliest offset that is still stored
     tail: int  # offset of the next message
     identity: str = ""  # empty: unknown

@@ -74,8 +74,6 @@ class Access:
 
 @dataclass(frozen=True)
 class Option:
-    """The declaration of one option."""
-
     field: str
     name: str
     uses: frozenset[Use]

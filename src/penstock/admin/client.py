@@ -51,7 +51,6 @@ class UnreachableError(errors.UnavailableError):
 
 
 def error_of(status: int, message: str) -> errors.PenstockError:
-    """Return the error for an answer with this status."""
     kind = KINDS.get(status) or (errors.InvalidArgumentError if 400 <= status < 500 else errors.InternalError)
     return kind(message or f"The server answered {status}")
 

@@ -266,7 +266,6 @@ def is_unacked(ledger: Ledger, now: int, name: str, offset: int) -> bool:
 
 
 def oldest_unacked(ledger: Ledger, name: str) -> Message | Need | None:
-    """The oldest unacked message of a subscription, if it has one."""
     subscription = ledger.state.subscription(name)
     topic = ledger.state.read_topic(subscription)
     if topic is None or not subscription.unacked(topic)[0]:

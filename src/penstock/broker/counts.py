@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 
 class Counter(NamedTuple):
-    """A description of one counter."""
-
     metric: str  # its series in /metrics
     help: str
     rate: str = ""  # its rate per second in the admin API. Empty: it is not sampled

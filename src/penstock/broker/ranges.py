@@ -19,7 +19,6 @@ def add_range(ranges: Ranges, first: int, until: int) -> None:
 
 
 def is_inside(ranges: Ranges, offset: int) -> bool:
-    """Return whether one of the ranges holds an offset."""
     return find_outside(ranges, offset) != offset
 
 

@@ -157,7 +157,6 @@ def first_offset_at(broker: Broker, _now: Now, topic_name: str, at: int) -> Step
 def create_subscription_at(
     broker: Broker, now: Now, name: str, topic_name: str, offset: int, options: SubscriptionOptions | None = None
 ) -> Steps[SubscriptionMetadata]:
-    """Create a subscription and seek it to an offset in one step."""
     while True:
         subscription = broker.create_subscription(now(), name, topic_name, options)
         need = broker.seek_to_offset(now(), name, offset)

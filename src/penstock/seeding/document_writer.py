@@ -122,6 +122,5 @@ def _reading_options(options: SubscriptionOptions, start: SubscriptionOptions, p
 
 
 def _changes(table: Options, options: Any, default: Any) -> dict[str, Any]:
-    """Return the options that differ from the default."""
     values, defaults = table.show(options), table.show(default)
     return {name: value for name, value in values.items() if value != defaults[name]}

@@ -200,7 +200,6 @@ class Samples:
         return {counter.name: self._mean(each) for counter, each in zip(SAMPLED, sums, strict=True)}
 
     def of_doors(self) -> dict[str, dict[str, float]]:
-        """Return the rates of each door."""
         first, last = self.recent[0].doors, self.recent[-1].doors
         none = (0,) * len(DOOR_COUNTS)
         return {

@@ -26,8 +26,6 @@ _SETTLED = ("acked", "moved", "skipped", "dead-letter", "expired", "retention")
 
 
 class Event(NamedTuple):
-    """An event of a message."""
-
     at: int
     kind: str  # published, delivered, acked, moved ...: the admin API has a sentence for each
     subscription: str  # empty: an event of the topic

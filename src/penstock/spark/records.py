@@ -33,8 +33,6 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """The trigger of a flow."""
-
     milliseconds: int | None = None  # interval; None: process the available messages and end
     once: bool = False  # True: in one micro-batch, without limits
 

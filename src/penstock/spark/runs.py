@@ -37,8 +37,6 @@ class Failure(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The progress of a flow."""
-
     rows_in: int = 0
     rows_out: int | None = None  # None: not counted
     to_go: int | None = None  # rows that are left; None: unknown
@@ -68,8 +66,6 @@ class RowCounter(Protocol):
 
 
 class Run:
-    """The run of one flow."""
-
     flow: Flow
 
     def progress(self) -> Progress:

@@ -156,7 +156,6 @@ class Project:
             raise AssertionError(report(left, self.clock.show(), wait))
 
     def _subscription(self, name: object) -> str:
-        """Return the full name of a subscription."""
         if not isinstance(name, str) or isinstance(name, Topic):
             hint = f"; pass seconds as seconds={name!r}" if isinstance(name, int | float) else ""
             raise InvalidArgumentError(f"settle takes names of subscriptions, not {str(name)[:100]!r}{hint}")

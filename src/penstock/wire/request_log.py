@@ -95,5 +95,4 @@ class RequestLog:
 
 
 def _word(text: str) -> str:
-    """Return text as one word of a line."""
     return text if text.isprintable() and not any(sign in text for sign in ' "=') else json.dumps(text)

@@ -162,7 +162,6 @@ ACTIONS = {
 
 
 def ranges_of(ticket: Ticket) -> list[Range]:
-    """Return the ranges of a ticket."""
     topic, first, until = ticket.topic, ticket.first, ticket.until
     if ticket.ranges is not None:
         if (topic, first, until) != (None, None, None):

@@ -122,7 +122,6 @@ async def invalid_receipts(queue: Queue, metadata: SubscriptionMetadata, receipt
 
 
 def foreign_receipts(metadata: SubscriptionMetadata, receipts: Iterable[str]) -> list[str]:
-    """Return the receipts that are not of this subscription."""
     prefix = f"{metadata.number}-"
     return [receipt for receipt in receipts if not receipt.startswith(prefix)]
 

@@ -26,7 +26,6 @@ class PushRequest(NamedTuple):
 
 
 def build_push_request(config: Any, subscription: str, delivery: Delivery, *, with_attempt: bool) -> PushRequest:
-    """Return the request for one delivery, by the PushConfig of its subscription."""
     if config.WhichOneof("wrapper") == "no_wrapper":
         headers = _metadata(subscription, delivery) if config.no_wrapper.write_metadata else []
         return PushRequest(delivery.message.data, [("Content-Type", "application/octet-stream"), *headers])

@@ -71,7 +71,6 @@ class Reflection:
 
 
 def _with_dependencies(file: Any) -> list[Any]:
-    """Return a file and all files that it depends on."""
     visited, waiting = {}, [file]
     while waiting:
         current = waiting.pop()

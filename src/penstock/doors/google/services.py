@@ -38,8 +38,6 @@ _Health = message("grpc.health.v1.HealthCheckResponse")
 
 
 class Services:
-    """The implementations of the services."""
-
     def __init__(self, queue: Queue, check_endpoint: Callable[[Any], None], log: logging.Logger) -> None:
         kept = KeptSettings(log)
         self.flow_control = FlowControl()

@@ -50,7 +50,6 @@ def status_of(error: errors.PenstockError) -> int:
 
 
 def response_to(error: errors.PenstockError) -> Response:
-    """Return the answer to a PenstockError."""
     status = status_of(error)
     return error_response(status, error.message, *retry_after(error)) if status else error_response(500)
 

@@ -69,8 +69,6 @@ class Fault:
 
 
 class Faults:
-    """The faults of a server."""
-
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
         self.codes: dict[str, Collection[str]] = {}  # error codes of each door's protocol
@@ -166,6 +164,5 @@ def format_rule(rule: Rule) -> str:
 
 
 def rule_fields(rule: Rule) -> Mapping[str, object]:
-    """Return the fields of a rule that are set."""
     fields = {name: getattr(rule, name) for name in rule.__struct_fields__}
     return {name: value for name, value in fields.items() if value not in (None, "")}

@@ -30,8 +30,6 @@ _OWN_PREFIX = SOURCE_PUBLISH_TIME.removesuffix("publish_time_ns")
 
 
 class Move:
-    """A move and its progress."""
-
     def __init__(self, number: int, queue: Queue, subscription: str, choice: Choice, sources: Sources) -> None:
         self.id = str(number)
         self.subscription = subscription

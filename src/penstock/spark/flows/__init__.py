@@ -19,6 +19,5 @@ READY_MADE = {
 
 
 def kind_of(use: str | None) -> type[FlowKind]:
-    """Return the class of flows with this `use`."""
     kind: type[FlowKind] = pkgutil.resolve_name(f"{__name__}.{READY_MADE[use] if use else CUSTOM}")
     return kind

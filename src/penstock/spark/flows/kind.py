@@ -27,8 +27,6 @@ TopicsText: TypeAlias = str | list[str] | SourceTable  # "orders", ["orders", "r
 
 
 class Output(NamedTuple):
-    """The output of a flow."""
-
     folder: str | None = None  # a folder that no other flow may write to
     topic: str | None = None
     topic_options: Mapping[str, Option] = {}

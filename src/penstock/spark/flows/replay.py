@@ -79,8 +79,6 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class ReplayPlan(msgspec.Struct):
-    """The stored plan of a replay."""
-
     id: str
     ranges: list[Range]
     finished: dict[str, int] = {}  # by topic, the last offset that earlier plans published

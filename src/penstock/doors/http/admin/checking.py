@@ -119,6 +119,5 @@ def _choices(kind: Any, field: str) -> list[str]:
 
 
 def record_schema(kind: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a record."""
     _, components = msgspec.json.schema_components([kind])
     return dict(components[kind.__name__])

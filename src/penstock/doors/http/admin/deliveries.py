@@ -216,7 +216,6 @@ async def purge(call: Call[Project, Purge]) -> Purged:
 
 
 async def _subscription_with_topic(call: Call[Any, Any]) -> tuple[SubscriptionMetadata, TopicMetadata]:
-    """Return the subscription in the path and its topic."""
     known = await subscription_of(call)
     topic = None if known.detached else await call.queue.find_topic(known.topic)
     if topic is None:

@@ -47,7 +47,6 @@ def _prefix(kind: Kind, project: str) -> str:
 
 
 def page_of_sorted(names: Sequence[str], query: Paging, *, descending: bool) -> Page:
-    """Return a page of names that are sorted already."""
     last = key_of(query.page_token) if query.page_token else None
     if last is not None and not isinstance(last, str):
         raise InvalidArgumentError(WRONG_TOKEN)
