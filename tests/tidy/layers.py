@@ -109,6 +109,7 @@ DOORS_CALL = {
         "projects",
         "reading",
         "samples",
+        "seeding",
         "series",
         "services",
         "stories",

@@ -18,7 +18,9 @@ from penstock.broker.model import SubscriptionOptions, TopicOptions, option_spec
 from penstock.doors.azure.queues import METADATA, decode_metadata
 from penstock.doors.google.subscriptions import subscription_message
 from penstock.doors.google.topics import topic_message
+from penstock.doors.http.admin.openapi import document
 from penstock.doors.http.admin.options import schema_of, values_of
+from penstock.doors.http.admin.routes import BASE, ROUTES
 from penstock.doors.http.admin.subscriptions import shown_options as admin_options
 from penstock.engine.options import shown_options
 from penstock.pubsub.options import SubscriptionMetadata, TopicMetadata
@@ -143,6 +145,28 @@ def test_the_openapi_document_has_every_option_with_its_help(record: type) -> No
         whole, _, part = spec.name.partition(".")
         schema = properties[whole]["properties"][part] if part else properties[whole]
         assert (schema["description"], schema["x-kind"]) == (spec.help, spec.kind)
+
+
+def bare_objects(schemas: Mapping[str, Any]) -> list[str]:
+    """The fields of records whose objects have no declared keys and values."""
+    fields_of = [
+        (f"{name}.{field}", schema)
+        for name, record in schemas.items()
+        for field, schema in record["properties"].items()
+    ]
+    objects = [(place, schema.get("items", schema)) for place, schema in fields_of]
+    return [
+        place
+        for place, schema in objects
+        if schema.get("type") == "object" and not {"properties", "additionalProperties"} & set(schema)
+    ]
+
+
+def test_no_record_of_the_admin_api_has_a_bare_object() -> None:
+    schemas = document(ROUTES, "1", BASE)["components"]["schemas"]
+    assert bare_objects({name: each for name, each in schemas.items() if "properties" in each}) == []
+    planted = {"Planted": {"properties": {"one": {"type": "object"}, "list": {"items": {"type": "object"}}}}}
+    assert bare_objects(planted) == ["Planted.one", "Planted.list"]
 
 
 @pytest.mark.parametrize("record", [TopicOptions, SubscriptionOptions])

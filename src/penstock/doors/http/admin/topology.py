@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Protocol
 
 import msgspec
 
+from penstock.broker.model import Options, SubscriptionOptions, TopicOptions
 from penstock.doors.http.admin.calls import Call, project_name, route
+from penstock.doors.http.admin.options import schema_of
 from penstock.errors import UnavailableError
+from penstock.services.seeding import Plan
 
-Items = list[dict[str, Any]]
-
-
-class Finding(Protocol):
-    """The result for one part of a document."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def what(self) -> str: ...
-
-    @property
-    def reason(self) -> str: ...
+_OBJECT, _TEXT = {"type": "object"}, {"type": "string"}
+_MESSAGES = {"type": "array", "description": "First messages.", "items": {"type": ["string", "object"]}}
+_DOORS = {name: {**_OBJECT, "description": f"Options of the {name} port only."} for name in ("azure", "pubsub")}
 
 
-class Plan(Protocol):
-    @property
-    def findings(self) -> Sequence[Finding]: ...
+def _keys(record: type[Options] | None, **keys: Any) -> msgspec.Meta:
+    """Return the schema of a table with these keys, and with the options of a record."""
+    options = schema_of(record)["properties"] | _DOORS | {"extras": _OBJECT} if record is not None else {}
+    properties = {"name": _TEXT, "project": _TEXT, **keys, **options}
+    return msgspec.Meta(extra_json_schema={"properties": properties, "required": ["name"]})
 
-    @property
-    def messages(self) -> int: ...
+
+_REVISIONS = {"type": "array", "items": _OBJECT}
+Schema = Annotated[dict[str, Any], _keys(None, type=_TEXT, definition=_TEXT, revisions=_REVISIONS)]
+Topic = Annotated[dict[str, Any], _keys(TopicOptions, messages=_MESSAGES)]
+Queue = Annotated[dict[str, Any], _keys(SubscriptionOptions, messages=_MESSAGES)]
+Subscription = Annotated[dict[str, Any], _keys(SubscriptionOptions, topic=_TEXT, start={"enum": ["beginning", "end"]})]
 
 
 class Topologies(Protocol):
@@ -53,10 +48,10 @@ class Topology(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A topology in the format of seed files: docs/seeding.md."""
 
     project: Annotated[str, msgspec.Meta(description="Project of short names.")] = ""
-    schemas: Items = []
-    topics: Items = []
-    queues: Items = []
-    subscriptions: Items = []
+    schemas: list[Schema] = []
+    topics: list[Topic] = []
+    queues: list[Queue] = []
+    subscriptions: list[Subscription] = []
 
 
 class WantedTopology(Topology, forbid_unknown_fields=True, omit_defaults=True):
