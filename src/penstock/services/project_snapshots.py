@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,9 @@ NAME_MAX = 100  # characters
 LISTED_MAX = 100  # subscriptions listed in one answer
 EXPIRED = "its snapshot has expired"
 
-RESTORED, MADE_AGAIN, MISSING = "restored", "made again", "missing"
+RESTORED: Final = "restored"
+MADE_AGAIN: Final = "made again"
+MISSING: Final = "missing"
 
 
 class TopicState(msgspec.Struct):
@@ -67,17 +69,15 @@ class ProjectSnapshot(NamedTuple):
     missing: Sequence[Missing]
 
 
-class Outcome(NamedTuple):
-    """The result of a restore for one subscription."""
-
+class RestoreOutcome(msgspec.Struct):
     name: str
     topic: str
-    outcome: str  # RESTORED, MADE_AGAIN or MISSING
+    outcome: Literal["restored", "made again", "missing"]
     reason: str = ""
 
 
 class Restored(NamedTuple):
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[RestoreOutcome]
     untouched: Sequence[str]  # subscriptions that were created after the snapshot
 
     def count(self, outcome: str) -> int:
@@ -198,7 +198,7 @@ def _state_of(subscription: SubscriptionMetadata, answer: SnapshotDump | BaseExc
 
 def _outcome(
     subscription: SubscriptionState, now: SubscriptionMetadata | None, is_same: bool, is_kept: bool
-) -> Outcome:
+) -> RestoreOutcome:
     """`is_same`: the topic was not deleted since. `is_kept`: the snapshot of the subscription has not expired."""
     name, topic = subscription.name, subscription.topic
     exists = now is not None and not now.detached
@@ -207,10 +207,10 @@ def _outcome(
     elif not is_kept:
         reason = subscription.reason or EXPIRED
     else:
-        return Outcome(name, topic, RESTORED if exists else MADE_AGAIN)
+        return RestoreOutcome(name, topic, RESTORED if exists else MADE_AGAIN)
     if exists:
-        return Outcome(name, topic, MISSING, f"left unchanged: {reason}")
-    return Outcome(name, topic, MADE_AGAIN, f"without its unacked messages: {reason}")
+        return RestoreOutcome(name, topic, MISSING, f"left unchanged: {reason}")
+    return RestoreOutcome(name, topic, MADE_AGAIN, f"without its unacked messages: {reason}")
 
 
 def _summary(key: str, state: ProjectState, snapshots: Sequence[SnapshotDump]) -> ProjectSnapshot:

@@ -95,10 +95,6 @@ class About:
     settings: Sequence[ShownSetting] = field(default_factory=tuple)
 
 
-def _never(_: SubscriptionMetadata) -> bool:
-    return False
-
-
 @dataclass(slots=True)
 class Context:
     """Everything that handlers use. The assembly fills it."""
@@ -111,7 +107,7 @@ class Context:
     about: About = field(default_factory=About)
     services: Services | None = None
     events: Events | None = None
-    is_pushed: Callable[[SubscriptionMetadata], bool] = _never  # whether it is a push subscription
+    is_pushed: Callable[[SubscriptionMetadata], bool] = lambda _: False  # whether it is a push subscription
     backup_folder: str | None = None  # the server writes backups below this folder only
     topologies: Topologies | None = None
     decoder: Decoder | None = None

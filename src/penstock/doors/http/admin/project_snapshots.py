@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any
 
 import msgspec
 
@@ -12,9 +12,7 @@ from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count
 from penstock.services import project_snapshots as service
-from penstock.services.project_snapshots import LISTED_MAX, ProjectSnapshots, check_name
-
-OutcomeName = Literal["restored", "made again", "missing"]
+from penstock.services.project_snapshots import LISTED_MAX, ProjectSnapshots, RestoreOutcome, check_name
 
 
 class NewProjectSnapshot(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,13 +50,6 @@ class ProjectSnapshotPage(msgspec.Struct):
     total: Count
 
 
-class RestoreOutcome(msgspec.Struct):
-    name: str
-    topic: str
-    outcome: OutcomeName
-    reason: str = ""
-
-
 class RestoreRecord(msgspec.Struct):
     restored: Count
     made_again: Count
@@ -79,7 +70,7 @@ async def restore_project_snapshot(call: Call[Any, Restore]) -> RestoreRecord:
         restored.count(service.RESTORED),
         restored.count(service.MADE_AGAIN),
         restored.count(service.MISSING),
-        [_outcome(outcome) for outcome in restored.outcomes],
+        list(restored.outcomes),
         list(restored.untouched[:LISTED_MAX]),
     )
 
@@ -121,10 +112,6 @@ def _record(snapshot: service.ProjectSnapshot) -> ProjectSnapshot:
         snapshot.subscriptions,
         [Kept(each.name, each.topic, False, each.reason) for each in snapshot.missing[:LISTED_MAX]],
     )
-
-
-def _outcome(outcome: service.Outcome) -> RestoreOutcome:
-    return RestoreOutcome(outcome.name, outcome.topic, cast("OutcomeName", outcome.outcome), outcome.reason)
 
 
 _PATH = "/projects/{project}/snapshots"
