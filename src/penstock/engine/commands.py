@@ -90,9 +90,8 @@ def lease_at(
             yield pulled.need
         if not pulled.more:
             break
-        left = [
-            offset for offset in left if offset >= pulled.rest
-        ]  # otherwise messages that are not leased would be read again and again
+        # Otherwise messages that are not leased would be read again and again.
+        left = [offset for offset in left if offset >= pulled.rest]
     return deliveries
 
 

@@ -20,9 +20,7 @@ from penstock.broker.state import State
 from penstock.broker.subscription import Subscription
 from penstock.engine.clock import Alarm, Alarms, Clock
 
-NamespaceOf: TypeAlias = Callable[
-    [str], str
-]  # returns the namespace of a resource by its name; empty: the engine's clock
+NamespaceOf: TypeAlias = Callable[[str], str]  # the namespace of a resource by its name; empty: the engine's clock
 
 DOCUMENTS = "clocks"  # kind of the documents that store clocks, by namespace
 
@@ -97,9 +95,8 @@ class NamespaceClock:
         self._shift = 0  # nanoseconds ahead of the base while it runs
         self._stands_at: int | None = None
         self._alarms = Alarms()
-        self._next: tuple[int, Alarm] | None = (
-            None  # alarm of the base for the earliest alarm here, while the clock runs
-        )
+        # Alarm of the base for the earliest alarm here, while the clock runs.
+        self._next: tuple[int, Alarm] | None = None
 
     def now(self) -> int:
         return self._base.now() + self._shift if self._stands_at is None else self._stands_at

@@ -20,9 +20,8 @@ READ_MAX = 500  # subscriptions in one round
 
 class Ages:
     def __init__(self) -> None:
-        self._known: dict[
-            int, tuple[int, int]
-        ] = {}  # subscription -> (offset, publish time), perhaps of an earlier oldest message
+        # Subscription -> (offset, publish time), perhaps of an earlier oldest message.
+        self._known: dict[int, tuple[int, int]] = {}
         self.wanted: dict[int, None] = {}  # subscriptions whose oldest message must be read
 
     def published_at(self, broker: Broker, topic: Topic, subscription: Subscription) -> int | None:

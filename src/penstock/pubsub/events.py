@@ -24,9 +24,8 @@ L = TypeVar("L", bound=Listener)
 class Emitter:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._listeners: dict[str, dict[Listener, Listener]] = {
-            event: {} for event in EVENTS
-        }  # by event: listener to call
+        # By event: listener to call.
+        self._listeners: dict[str, dict[Listener, Listener]] = {event: {} for event in EVENTS}
 
     @overload
     def on(self, event: str) -> Callable[[L], L]: ...

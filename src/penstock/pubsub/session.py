@@ -61,9 +61,8 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._closing: asyncio.Task[None] | None = None
-        self._excused: dict[
-            asyncio.Task[Any], None
-        ] = {}  # tasks that wait for the end, which closing does not wait for
+        # Tasks that wait for the end, which closing does not wait for.
+        self._excused: dict[asyncio.Task[Any], None] = {}
         self._another_excused: asyncio.Future[None] | None = None
 
     @property

@@ -75,9 +75,7 @@ class Applying:
         decided, turns = [], Turns()
         for call in plan.calls:
             decided.append(future := call())
-            future.add_done_callback(
-                lambda done: done.exception()
-            )  # marks every error as retrieved, not only the first
+            future.add_done_callback(lambda done: done.exception())  # marks every error as retrieved
             await turns.give()
         await asyncio.gather(*decided)
         await self._queue.commit()

@@ -98,9 +98,8 @@ class _Collector:
         self._readers = dict(topic.readers)
         self._first, self._until = first, until
         self._moved: set[tuple[int, int]] = set()  # subscription and offset
-        self._published: f.Published | None = (
-            None  # the last one: a dead letter is published right before it is removed
-        )
+        # The last one: a dead letter is published right before it is removed.
+        self._published: f.Published | None = None
         self.found: dict[int, list[Event]] = {offset: [] for offset in range(first, until)}
 
     def take(self, fact: Any) -> None:

@@ -10,15 +10,8 @@ from penstock.doors.google.calls import Context, Method, StreamingCall
 from penstock.doors.google.errors import CallError, Code, call_error
 from penstock.wire.request_log import BEGUN, RequestLog
 
-_NAMES = (
-    "name",
-    "subscription",
-    "snapshot",
-    "topic",
-    "project",
-    "parent",
-    "resource",
-)  # request fields that may hold the resource name
+# Request fields that may hold the resource name.
+_NAMES = ("name", "subscription", "snapshot", "topic", "project", "parent", "resource")
 _WRITTEN = "penstock_request_written"  # attribute of an error that is in the request log already
 
 

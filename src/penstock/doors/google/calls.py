@@ -255,9 +255,8 @@ class StreamingCall:
         self._stream = stream
         self.budget = calls.budget
         self._body = Body(calls.budget)  # received and not yet returned by `next_request`
-        self._wanted = (
-            PREFIX_BYTES  # bytes of the next message with its prefix, or of the prefix alone until it is here
-        )
+        # Bytes of the next message with its prefix, or of the prefix alone until it is here.
+        self._wanted = PREFIX_BYTES
         self._over = asyncio.Event()
         self._arrived = asyncio.Event()
         self._finished = False

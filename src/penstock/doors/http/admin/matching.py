@@ -19,12 +19,8 @@ _STEP = re.compile(
     r"""|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\['(?P<plain>[^']*)'\]"""
 )
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)  # keeps 0.1 exact, and reads 1e400
-_NO_JSON = (
-    msgspec.DecodeError,
-    UnicodeDecodeError,
-    RecursionError,
-    ArithmeticError,
-)  # or numbers that cannot be compared
+# Arithmetic: numbers that cannot be compared.
+_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ArithmeticError)
 _NOT_A_PATH = "json must be a path such as $.a.b[0], or $.a.b=5"
 _ABSENT = object()
 
