@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Any
@@ -22,7 +23,9 @@ from tests.tidy.sources import ROOT
 PAGE = ROOT / "docs" / "cli.md"
 GOLDEN = ROOT / "tests" / "unit" / "commands" / "golden"
 COLUMNS = 80
+COMMON = 3  # commands with the same row, from which on the row is written once
 PROSE = 100
+HERE = "#common-arguments-and-options"
 
 HEAD = """\
 # penstock(1)
@@ -61,9 +64,19 @@ A short name, such as `orders`, belongs to the project of `--project`, of `PENST
 the context, else to the server's default project. A full name, such as `projects/p/topics/orders`,
 contains its project.
 
+## Common arguments and options
+
 Every command that talks to a server has these options:
 
+| | |
+|---|---|
 SHARED
+
+Several commands have these. The sections of the commands name them.
+
+| | |
+|---|---|
+COMMON
 
 ## Output
 
@@ -141,30 +154,81 @@ def help_texts() -> dict[str, str]:
 
 def cli_page() -> str:
     commands = {path: (command, ctx) for path, command, ctx in every_command()}
-    shared = [each for each in commands["penstock topics ls"][0].params if getattr(each, "section", "") == PANEL]
-    lines = [HEAD.replace("SHARED", "\n".join(["| option | |", "|---|---|", *map(_row, shared)])).rstrip("\n")]
+    shared = [option for option in commands["penstock topics ls"][0].params if _section(option) == PANEL]
+    uses = Counter(_row(parameter) for command, _ in commands.values() for parameter in _own(command))
+    common = {row.split("`")[1]: row for row, count in reversed(uses.items()) if count >= COMMON}
+    lines = [
+        HEAD.replace("SHARED", "\n".join(map(_row, shared)))
+        .replace("COMMON", "\n".join(reversed(common.values())))
+        .rstrip("\n")
+    ]
     codes = EXIT_CODES.removeprefix("Exit codes: ").rstrip(".").split(", ")
-    lines += [f"| {code} | {meaning} |" for code, _, meaning in (each.partition(" ") for each in codes)]
+    lines += [f"| {code} | {meaning} |" for code, _, meaning in (entry.partition(" ") for entry in codes)]
+    described = dict.fromkeys(common.values(), HERE)
     for title, listed in SECTIONS.items():
         lines += ["", f"## {title}"]
         for name in listed:
             inside = [path for path in commands if path == f"penstock {name}" or path.startswith(f"penstock {name} ")]
             for path in inside:
-                lines += ["", f"### {path}", "", *_command(path, *commands[path])]
+                lines += ["", f"### {path}", "", *_command(path, *commands[path], described)]
     return "\n".join(lines) + "\n"
 
 
-def _command(path: str, command: Any, ctx: Any) -> Iterator[str]:
-    arguments = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option" and _is_its_own(each)]
-    words = [argument_name(each) if each.required else f"[{argument_name(each)}]" for each in arguments]
-    usage = " ".join([path, *(["[OPTIONS]"] if options else []), *words, *(["COMMAND"] if _is_group(command) else [])])
+def _command(path: str, command: Any, ctx: Any, described: dict[str, str]) -> Iterator[str]:
+    """Write the section of a command. Rows that stand elsewhere on the page are named with a link."""
+    parameters = _own(command)
+    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
+    words = [argument_name(argument) if argument.required else f"[{argument_name(argument)}]" for argument in arguments]
+    has_options = len(parameters) > len(arguments)
+    usage = " ".join(
+        [path, *(["[OPTIONS]"] if has_options else []), *words, *(["COMMAND"] if _is_group(command) else [])]
+    )
     yield from ("```", usage, "```")
     yield from _prose(command.help or "")
-    if arguments or options:
-        yield from ("", "| | |", "|---|---|", *map(_row, [*arguments, *options]))
-    if any(getattr(each, "section", "").startswith("Settings") for each in command.params):
+    rows = dict(zip(map(_row, parameters), parameters, strict=True))
+    places = Counter(described[row] for row in rows if row in described)
+    named = {
+        row: described[row] for row in rows if places[described.get(row, "")] >= COMMON or described.get(row) == HERE
+    }
+    if table := [row for row in rows if row not in named]:
+        yield from ("", "| | |", "|---|---|", *_merged(table))
+    for anchor in dict.fromkeys(named.values()):
+        names = [_short_name(rows[row]) for row in named if named[row] == anchor]
+        options = [name for name in names if name.startswith("`-") or anchor != HERE]
+        title = "Common options" if anchor == HERE else f"As in {anchor.strip('#').replace('-', ' ')}"
+        if options:
+            text = f"[{title}]({anchor}): {', '.join(options)}."
+            yield from ("", *textwrap.wrap(text, PROSE, break_on_hyphens=False, break_long_words=False))
+    for row in rows:
+        described.setdefault(row, f"#{path.replace(' ', '-')}")
+    if any(_section(parameter).startswith("Settings") for parameter in command.params):
         yield from ("", "There is also a flag for [every setting](settings.md).")
+
+
+def _merged(rows: list[str]) -> list[str]:
+    """Join the names of rows with the same help."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        name, _, text = row[2:].partition(" | ")
+        names.setdefault(text, []).append(name)
+    return [f"| {'<br>'.join(name)} | {text}" for text, name in names.items()]
+
+
+def _own(command: Any) -> list[Any]:
+    """Return the arguments and options that only this command and a few others have, arguments first."""
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    return [*arguments, *filter(_is_its_own, options)]
+
+
+def _short_name(parameter: Any) -> str:
+    """Return the first long name of an option."""
+    names = parameter_name(parameter).split(", ")
+    return f"`{next((name for name in names if name.startswith('--')), names[0]).partition(' ')[0]}`"
+
+
+def _section(parameter: Any) -> str:
+    return str(getattr(parameter, "section", ""))
 
 
 def _is_group(command: Any) -> bool:
@@ -172,7 +236,7 @@ def _is_group(command: Any) -> bool:
 
 
 def _is_its_own(option: Any) -> bool:
-    panel = getattr(option, "section", "")
+    panel = _section(option)
     return panel != PANEL and not panel.startswith("Settings") and not option.hidden
 
 
