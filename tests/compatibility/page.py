@@ -13,22 +13,20 @@ from tests.compatibility.rows import NEVER, NOT_PROVED, Row
 HEAD = """\
 # Compatibility
 
-What each method and each error is in the cloud, in the vendor's emulator, and here, with the test
-that shows ours. Written from `tests/compatibility/` by `make docs`; `make check` holds that every
-test named here is there, that every method and every error of both vendors' own lists has a row,
-and that every route and every code of our doors has one.
+Each method and each error in the cloud, in the vendor's emulator, and here, with the test that
+shows ours. `make docs` writes this page from `tests/compatibility/`. `make check` fails if a test
+does not exist, or if a method or error of the vendors' lists, or one of ours, has no row.
 
-- **Cloud**: from the vendors' documentation, Google's `.proto` files, recordings that Microsoft's
-  SDKs keep of the service, and public reports. Nothing was run against the clouds.
-- **Emulator**: Google's emulator 0.8.20 (gcloud 528, mid-2025), tried from outside; later releases
-  differ where it says so. Azurite 3.37.0, tried and read.
-- **Ours**: shown by the test in the last column. *never sent* is shown by the door's table of
-  codes, which has no such code. *not proved*: no test shows it.
-- *not known*: no source was found, and we did not guess.
+- **Cloud**: from the vendors' documentation, Google's `.proto` files, recordings of Microsoft's
+  SDKs and public reports. Nothing was run against the clouds.
+- **Emulator**: Google's emulator 0.8.20 (gcloud 528, mid-2025), probed from outside. Azurite
+  3.37.0, probed and read. *never*: not among its errors.
+- **Ours**: shown by the test in the last column. *never sent* without a test is shown by the table
+  of codes in the source.
+- *same*: as the cloud. *not known*: no source was found.
 
-The pages of the doors have more about each: [google.md](doors/google.md),
-[azure.md](doors/azure.md). What clients make of errors is in
-[testing-faults.md](testing-faults.md).
+More is in [google.md](doors/google.md), [azure.md](doors/azure.md) and, for the reaction of clients
+to errors, [testing-faults.md](testing-faults.md).
 """
 
 PUBSUB = {
@@ -79,7 +77,7 @@ def compatibility_page() -> str:
 
 def _line(row: Row, as_code: bool) -> str:
     named = [f"[`{name}`](../tests/{file})" for file, _, name in (test.partition("::") for test in row.tests)]
-    proof = "<br>".join(named) or ("the door's table" if row.ours == NEVER else NOT_PROVED)
+    proof = "<br>".join(named) or ("table of codes" if row.ours == NEVER else NOT_PROVED)
     subject = f"`{row.subject}`" if as_code else row.subject
     return "| " + " | ".join((subject, row.case, row.cloud, row.emulator, row.ours, proof)) + " |"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 YES = "yes"
-SAME = "as the cloud"
+SAME = "same"  # as the cloud
 NOT_KNOWN = "not known"
 NEVER = "never sent"  # the door has no such code: its table is the proof
 NOT_PROVED = "not proved"
