@@ -1,4 +1,4 @@
-"""The README: its test, its program, and its message for four clients, pasted into a shell twice.
+"""The README: its test, and its message for four clients, pasted into a shell twice.
 
 Only the addresses are replaced: the page has the default ports, and the server of the test has free ones.
 """
@@ -16,7 +16,7 @@ from tests.server_process import ROOT, SECONDS, clean_environment
 from tests.spark.servers import Server
 
 PAGE = (ROOT / "README.md").read_text()
-COMMANDS, TEST, SERVE, CROSSING, PROGRAM = re.findall(r"^```(?:sh|python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+COMMANDS, TEST, SERVE, CROSSING = re.findall(r"^```(?:sh|python)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_test_of_the_readme_passes(tmp_path: Path) -> None:
@@ -33,11 +33,6 @@ def test_one_message_reaches_four_clients_each_time_it_is_pasted(tmp_path: Path)
             assert printed[:2] == ["Google has one espresso", "Text has one espresso"]
             rows = [[cell.strip() for cell in line.strip("|").split("|")][:2] for line in printed if line[:1] == "|"]
             assert rows == [["offset", "data"], *([str(offset), "one espresso"] for offset in range(run))]
-
-
-def test_the_program_of_the_readme(tmp_path: Path) -> None:
-    for _ in range(2):
-        assert paste(f"{sys.executable} - <<'END'\n{PROGRAM}END\n", tmp_path) == ["one espresso"]
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:

@@ -40,8 +40,7 @@ HEAD = """\
 penstock [--version] [-h] COMMAND [OPTIONS] ...
 ```
 
-`-h` shows the help of every command and group of commands. `penstock cheat` shows examples. This
-page is written from the commands by `make docs`.
+`-h` shows the help of every command. `penstock cheat` shows examples. `make docs` writes this page.
 
 ## Which server
 
@@ -56,9 +55,9 @@ first of these that is set:
 6. `127.0.0.1:8090`
 
 The token is the first of: `--token`, the token of the context in `--context`, `PENSTOCK_TOKEN`, the
-content of the file in `PENSTOCK_TOKEN_FILE`, the token of the current context. The token of a
-context is sent to the address of the context only. Contexts are stored in
-`~/.config/penstock/contexts.toml`, which only its owner can read.
+content of the file in `PENSTOCK_TOKEN_FILE`, the token of the current context. It is sent to the
+address of its context only. Contexts are in `~/.config/penstock/contexts.toml`, which only its
+owner can read.
 
 A short name, such as `orders`, belongs to the project of `--project`, of `PENSTOCK_PROJECT` or of
 the context, else to the server's default project. A full name, such as `projects/p/topics/orders`,
@@ -86,10 +85,9 @@ Tabs and line ends inside a value are escaped. `--json` (`-J`) prints one JSON o
 in the admin API. In a pipe a message is its body and a line end, unless a template or `--json` is
 given. Progress bars are on standard error, and only on a terminal.
 
-Names, labels, attributes, keys, bodies and error texts may come from other people. On a terminal,
-control characters, bidirectional marks, zero-width characters and line separators are escaped in
-them: `\\x1b`, `\\u202e`. `--json` escapes them as JSON does, so that the value is the same. In a
-pipe bodies and JSON are exact.
+On a terminal, control characters, bidirectional marks, zero-width characters and line separators in
+names and messages are escaped: `\\x1b`, `\\u202e`. `--json` escapes them as JSON does. In a pipe
+bodies and JSON are exact.
 
 Commands that delete or change data ask for confirmation. Without a terminal they need `--yes`.
 `--dry-run` shows what would happen.
@@ -180,11 +178,10 @@ def _command(path: str, command: Any, ctx: Any, described: dict[str, str]) -> It
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     words = [argument_name(argument) if argument.required else f"[{argument_name(argument)}]" for argument in arguments]
     has_options = len(parameters) > len(arguments)
-    usage = " ".join(
-        [path, *(["[OPTIONS]"] if has_options else []), *words, *(["COMMAND"] if _is_group(command) else [])]
-    )
-    yield from ("```", usage, "```")
-    yield from _prose(command.help or "")
+    usage = " ".join([path, *(["[OPTIONS]"] if has_options else []), *words])
+    if words:
+        yield from ("```", usage, "```", "")
+    yield from list(_prose(command.help or ""))[1:]
     rows = dict(zip(map(_row, parameters), parameters, strict=True))
     places = Counter(described[row] for row in rows if row in described)
     named = {
@@ -229,10 +226,6 @@ def _short_name(parameter: Any) -> str:
 
 def _section(parameter: Any) -> str:
     return str(getattr(parameter, "section", ""))
-
-
-def _is_group(command: Any) -> bool:
-    return isinstance(command, Group)
 
 
 def _is_its_own(option: Any) -> bool:
