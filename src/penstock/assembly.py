@@ -250,8 +250,8 @@ def _open_doors(opening: Opening) -> list[Door]:
                 raise
             needed = f"needs {error.name}: pip install 'penstock-broker[{EXTRAS.get(name, name)}]'"
             if f"{name}_port" in settings.given:
-                raise UnavailableError(f"the {name} door {needed}, or close it with --{name}-port off") from error
-            log.warning("the %s door stays closed: it %s", name, needed)
+                raise UnavailableError(f"the {name} port {needed}, or close it with --{name}-port off") from error
+            log.warning("the %s port stays closed: it %s", name, needed)
             opening.condition.closed[name] = needed
     return doors
 

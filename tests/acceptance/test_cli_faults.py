@@ -55,7 +55,7 @@ def test_a_bad_rule_is_refused_in_a_sentence(command: CommandLine) -> None:
 
 
 def test_on_a_terminal(command: CommandLine) -> None:
-    command("faults", "add", "latency", "--seconds", "0.25", "--door", "text")
+    command("faults", "add", "latency", "--seconds", "0.25", "--protocol", "text")
     with command.terminal("faults", "ls") as terminal:
         code, text = terminal.end()
     assert code == 0

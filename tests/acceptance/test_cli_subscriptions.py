@@ -227,7 +227,7 @@ def test_health_waits_for_a_server_that_starts(tmp_path: Path) -> None:
 def test_what_runs_and_how_it_is_set_is_shown(command: CommandLine) -> None:
     lines = command("info").lines
     assert "durability.sentence\tMessages are in memory only and are lost when the process ends." in lines
-    doors = {line.split("\t")[1]: line.split("\t")[3] for line in lines if line.startswith("door\t")}
+    doors = {line.split("\t")[1]: line.split("\t")[3] for line in lines if line.startswith("protocol\t")}
     assert {"http", "azure", "text", "pubsub"} <= {name for name, state in doors.items() if state == "open"}
     assert command("info", "-J").records[0]["default_project"] == "penstock"
     with command.terminal("info") as terminal:

@@ -248,7 +248,7 @@ def test_a_door_without_its_packages_stays_closed_and_says_what_to_install(tmp_p
     for door, package, extra in (("pubsub", "google.protobuf", "google"), ("flight", "pyarrow", "flight")):
         needed = rf"needs {package}[.a-z]*: pip install 'penstock-broker\[{extra}\]'"
         assert re.search(rf"^  {door} +closed: {needed}$", served.banner, re.M), served.banner
-        assert re.search(rf"WARNING penstock: the {door} door stays closed: it {needed}$", log, re.M), log
+        assert re.search(rf"WARNING penstock: the {door} port stays closed: it {needed}$", log, re.M), log
 
 
 @pytest.mark.parametrize(("door", "package"), [("pubsub", "google.protobuf"), ("flight", "pyarrow")])
@@ -256,7 +256,7 @@ def test_a_door_that_was_asked_for_and_has_no_packages_is_an_error(tmp_path: Pat
     environment = without(tmp_path, package)
     code, said = refused("serve", "--memory", f"--{door}-port", "0", "--http-port", "0", environment=environment)
     assert code == 1
-    assert said.startswith(f"penstock: the {door} door needs {package}")
+    assert said.startswith(f"penstock: the {door} port needs {package}")
     assert said.endswith(f"or close it with --{door}-port off\n")
 
 

@@ -146,7 +146,7 @@ def test_an_extra_serves_what_it_is_for(
         harness = Harness(environment, server)
         assert json.loads(harness._ask("GET", f"http://{server.addresses['http']}/health")) == {"status": "ok"}
         for door in NEEDS.keys() - opened:
-            assert f"the {door} door stays closed: it needs {NEEDS[door]}" in server.log()
+            assert f"the {door} port stays closed: it needs {NEEDS[door]}" in server.log()
         assert opened <= server.addresses.keys()
         publish = {"": harness.by_text} | {name: getattr(harness, f"by_{name}") for name in EXTRAS if name}
         publish[extra]()

@@ -44,7 +44,7 @@ class SubscriptionCounts:
     )
     acked: int = counter("penstock_messages_acked_total", "Messages acked.", rate="ack_rate")
     returned: int = counter(
-        "penstock_messages_returned_total", "Deliveries given back or not acked in time.", rate="return_rate"
+        "penstock_messages_returned_total", "Deliveries that were nacked, or not acked in time.", rate="return_rate"
     )
     dead_lettered: int = counter(
         "penstock_messages_dead_lettered_total", "Messages moved to a dead letter topic.", rate="dead_letter_rate"

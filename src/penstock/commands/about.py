@@ -31,7 +31,7 @@ SETTINGS = [Column("SETTING", "name"), Column("VALUE", "value"), Column("DEFAULT
 def info(session: Session) -> None:
     """Show the server's version, addresses, store and durability.
 
-    In a pipe each protocol is a line: door, its name, address, state, and true if clients must authenticate.
+    In a pipe each protocol is a line: protocol, its name, address, state, and true if clients must authenticate.
     """
     server = session.client.get("/server")
     if session.output.json:
@@ -46,7 +46,7 @@ _SHOWN = {column.key.partition(".")[0] for column in FIELDS}
 
 def _print_door(session: Session, door: dict[str, Any]) -> None:
     if not session.output.terminal:
-        print("\t".join(map(plain, ["door", door["name"], door["address"], door["state"], door["guarded"]])))
+        print("\t".join(map(plain, ["protocol", door["name"], door["address"], door["state"], door["guarded"]])))
         return
     access = "authentication required" if door["guarded"] else "no authentication"
     state = f"{door['address']}, {access}" if door["address"] else f"{door['state']} {door['note']}".strip()

@@ -31,18 +31,18 @@ penstock publish photos --file cat.jpg
 penstock publish orders 'later' --delay 10m
 """,
     "look": """
-# what is there, and what is it called at each door
+# list queues and topics, with their names in every protocol
 penstock ls
 penstock topics ls --sort -rate
 
-# the last ten; five from an offset; the last ten minutes; what comes
+# the last ten; five from an offset; the last ten minutes; new messages; a time range
 penstock peek orders
 penstock peek orders -o 100 -n 5
 penstock peek orders -o @-10m
 penstock tail -f orders
 penstock tail orders -o s@2026-11-15T10:00Z -o e@2026-11-15T11:00Z
 
-# as JSON, or as you like
+# as JSON, or in a format of your own
 penstock tail orders --json | jq .attributes
 penstock peek orders -f '%T %o %k %h %s\\n'
 
@@ -58,26 +58,26 @@ penstock pull billing -n 0 --wait 60s --ack --format '%s\\n' | while read -r lin
 penstock subs leases billing
 """,
     "behind": """
-# who is behind, and for how long
+# backlogs, largest first; live statistics; an alarm
 penstock lag
 penstock top
 penstock health --max-backlog 1000 --max-age 5m
 """,
     "again": """
-# how many messages would come back, then let them
+# count the messages that would be delivered again, then seek
 penstock seek billing @-10m --dry-run
 penstock seek billing @-10m
 
-# before something risky, and back
+# save a position before a risky change, and go back to it
 penstock snapshots create before-deploy billing
 penstock seek billing snapshot:before-deploy
 
-# forget the backlog
+# drop the backlog
 penstock purge billing --dry-run
 penstock seek billing end
 """,
     "dead-letters": """
-# look, try, do it slowly
+# show dead letters, try a redrive, run it at a limited rate
 penstock peek orders-dead
 penstock redrive orders-dead-sub --dry-run
 penstock redrive orders-dead-sub --filter 'attributes.kind = "paid"' --rate 50
@@ -92,7 +92,7 @@ penstock export orders - | gzip > orders.jsonl.gz
 gunzip -c orders.jsonl.gz | penstock import copy-of-orders -
 """,
     "scripts": """
-# lines with tabs in a pipe, JSON with -J, and exit codes that say what happened
+# fields with tabs in a pipe, JSON with -J, exit codes
 penstock lag | awk -F'\\t' '$3 > 1000 {print $1}'
 penstock topics ls -J | jq -r .name
 penstock topics show orders >/dev/null; [ $? -ne 3 ] || penstock topics create orders

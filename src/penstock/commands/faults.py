@@ -50,12 +50,15 @@ def ls(session: Session) -> None:
     session.table(rows, FAULTS, "No faults.")
 
 
-@app.command()
+# --door was the name of --protocol.
+@app.command(context_settings={"token_normalize_func": lambda name: "protocol" if name == "door" else name})
 @on_server
 @argument(
     "effect", metavar="EFFECT", help="error, latency, drop, close, hold, duplicate, reorder, expire or disk_full."
 )
-@click.option("--door", metavar="PROTOCOL", help="Only calls of this protocol: pubsub, azure, text, flight or http.")
+@click.option(
+    "--protocol", metavar="PROTOCOL", help="Only calls of this protocol: pubsub, azure, text, flight or http."
+)
 @click.option("--verb", metavar="VERB", help="Only calls of this kind: publish, pull, push, ack ...")
 @click.option("--resource", metavar="NAME", help="Only calls on this topic or subscription.")
 @click.option("--nth", metavar="N", type=WholeNumber(), help="Apply only to the Nth matching call.")
@@ -74,7 +77,7 @@ def add(
     session: Session,
     effect: str,
     *,
-    door: str | None,
+    protocol: str | None,
     verb: str | None,
     resource: str | None,
     nth: int | None,
@@ -92,12 +95,12 @@ def add(
 
     With --project the fault applies only to calls of that project.
 
-    penstock faults add error --error unavailable --door pubsub --verb publish --nth 2
-    penstock faults add drop --verb publish --resource orders --times 1
+      penstock faults add error --error unavailable --protocol pubsub --nth 2
+      penstock faults add drop --verb publish --resource orders --times 1
     """
     rule = {
         "effect": effect,
-        "door": door,
+        "door": protocol,
         "verb": verb,
         "resource": resource,
         "nth": nth,
@@ -117,7 +120,7 @@ def add(
 
 @app.command()
 @on_server
-@argument("faults", metavar="FAULT...", nargs=-1, help="Ids of the faults.")
+@argument("faults", metavar="FAULT", nargs=-1, help="Ids of the faults.")
 @click.option("every", "--all", is_flag=True, help="Remove all faults, or all faults of --project.")
 def rm(session: Session, faults: tuple[str, ...], *, every: bool) -> None:
     """Remove faults. Held calls continue."""

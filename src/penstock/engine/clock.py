@@ -74,7 +74,7 @@ class SystemClock:
     def _follow(self) -> None:
         offset = self.wall() - self._elapsed()  # in this order: a pause in between must not look like a step
         if offset - self._offset > SECOND:
-            log.warning("the clock was set forward by %.1f s: leases go by it", (offset - self._offset) / SECOND)
+            log.warning("the clock was set forward by %.1f s, and leases follow it", (offset - self._offset) / SECOND)
         self._offset = max(self._offset, offset)
 
     def not_before(self, at: int) -> None:

@@ -103,7 +103,10 @@ class Engine:
         behind = recovered_at - self.now()
         self.clock.not_before(recovered_at)
         if behind >= SECOND:
-            log.warning("The clock is %d seconds behind the store; its time goes on from there", behind // SECOND)
+            log.warning(
+                "The clock is %d seconds behind the store. Time continues from the store's last commit",
+                behind // SECOND,
+            )
         self.journal.sweep({topic.number: topic.head for topic in self.broker.state.topics.values()})
         self.broker.end_endless_leases(self.clocks.time_of)
         self.submit()
@@ -364,7 +367,7 @@ class Engine:
         place = _place(error)
         self._bugs[place] = self._bugs.get(place, 0) + 1
         first = self._bugs[place] == 1
-        log.error("A command met a bug at %s and is undone: please report it", place, exc_info=first)
+        log.error("A command met a bug at %s and was undone. Please report it", place, exc_info=first)
         self._undo()
         raise InternalError("The command met an internal error and was not carried out") from error
 
@@ -375,7 +378,7 @@ class Engine:
                 self.commits.add(*self.broker.take())  # the state is all there is, and it has these facts
             self.commits.flush()
             if self.commits.stalled is None:
-                self._start_over(UnavailableError("The broker went back to its last commit; ask again"))
+                self._start_over(UnavailableError("The broker went back to its last commit. Try again"))
         except Exception:
             log.exception("The broker cannot go back to its last commit")
             self.commits.stalled = JournalFailedError()

@@ -242,7 +242,7 @@ class Samples:
 
     def door(self, name: str, step: int, count: int) -> Rows:
         if name not in self._traffic.doors:
-            raise InvalidArgumentError(f"Samples are kept of these doors: {', '.join(self._traffic.doors)}")
+            raise InvalidArgumentError(f"Samples are kept of these protocols: {', '.join(self._traffic.doors)}")
         return self._rows(self.doors.get(name), step, count)
 
     def watch(self, topics: Iterable[str], subscriptions: Iterable[str]) -> None:

@@ -153,7 +153,7 @@ class Connections:
         for connection in self:
             connection.sweep(now)
         if self._turned_away:
-            self._log.warning("turned away %s over the limit", counted(self._turned_away, "connection"))
+            self._log.warning("refused %s over the limit", counted(self._turned_away, "connection"))
             self._turned_away = 0
         for call in self.on_sweep:
             call()

@@ -112,7 +112,7 @@ def test_of_a_lease_from_before_the_start_the_door_is_not_known(harness: Harness
         ("/samples", {"what": "topic"}, 400, "name must say which topic"),
         ("/samples", {"what": "topic", "name": "x"}, 404, "Topic not found: projects/penstock/topics/x"),
         ("/samples", {"what": "subscription", "name": "x"}, 404, f"Subscription not found: {NOBODY}"),
-        ("/samples", {"what": "door", "name": "x"}, 400, "Samples are kept of these doors: text, http"),
+        ("/samples", {"what": "door", "name": "x"}, 400, "Samples are kept of these protocols: text, http"),
         ("/events", {"topics": ",".join(["a"] * 101)}, 400, "At most 100 topics and subscriptions can be named"),
         ("/moves/7", {}, 404, "Move not found: 7"),
     ],
@@ -124,8 +124,8 @@ def test_bad_input_is_one_sentence(
     pass_seconds(harness, 1)
     answer = harness.ask("GET", path, **query)
     assert answer.status == status
-    if "doors" in sentence:
-        assert answer.sentence.startswith("Samples are kept of these doors: ")
+    if "protocols" in sentence:
+        assert answer.sentence.startswith("Samples are kept of these protocols: ")
     else:
         assert answer.sentence == sentence
 

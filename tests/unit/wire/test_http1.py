@@ -348,7 +348,7 @@ def test_connections_over_a_cap_are_turned_away(caplog: pytest.LogCaptureFixture
         assert len(server.connections) == 0
         assert statuses(await Peer(server).send(GET)) == [200]
         server.connections.sweep()
-        assert "turned away 2 connections" in caplog.text
+        assert "refused 2 connections" in caplog.text
 
     run(scenario)
 
@@ -391,7 +391,7 @@ def test_a_new_reserved_connection_ends_the_oldest(caplog: pytest.LogCaptureFixt
         assert statuses(await peers[5].send(GET.replace(b"/a", b"/health"))) == [200]
         assert statuses(await peers[0].send(GET)) == [200], "the first is within the cap"
         server.connections.sweep()
-        assert "turned away 3 connections" in caplog.text
+        assert "refused 3 connections" in caplog.text
 
     run(scenario)
 

@@ -59,7 +59,7 @@ def test_caps_hold_in_all_and_for_each_address(caplog: pytest.LogCaptureFixture)
     assert counts == {"too_many_connections": 1, "too_many_connections_of_address": 1}
     for _ in range(2):
         connections.sweep()
-    assert caplog.messages == ["turned away 2 connections over the limit"]
+    assert caplog.messages == ["refused 2 connections over the limit"]
     for each in crowd:
         connections.remove(each)
         connections.remove(each)  # twice is once

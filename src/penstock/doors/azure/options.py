@@ -41,7 +41,9 @@ class AzureOptions:
         "basic accepts OAuth tokens over TLS from this machine and checks their time, issuer and audience, but not "
         "their signature. open accepts them from everywhere, and every client can forge one.",
     )
-    dialect: Switch = setting(True, "Serve the paths /queue/{account}/... as well, on this machine.")
+    dialect: Switch = setting(
+        True, "Serve the paths /queue/{account}/... on this machine. On by default. The flag turns it off."
+    )
     receipt_errors: Annotated[str, one_of("azurite", "azure")] = setting(
         "azurite",
         "Error for an old pop receipt: azurite means 400 PopReceiptMismatch, azure means 404 MessageNotFound.",

@@ -46,7 +46,7 @@ def invalid_queue(sentence: str) -> errors.InvalidArgumentError:
 def queue_gone() -> errors.NotFoundError:
     """Return the error that closes the windows of a deleted queue (T-045)."""
     error = errors.NotFoundError(
-        "The queue was deleted, and its window is closed. A new request makes the queue again."
+        "The queue was deleted, and its window is closed. A new request creates the queue again."
     )
     error.protocol_code = "gone"
     return error

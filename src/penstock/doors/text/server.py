@@ -131,7 +131,7 @@ class TextDoor:
     def _report_faults(self) -> None:
         unlogged, self._faults = self._faults - FAULTS_LOGGED_PER_SWEEP, 0
         if unlogged > 0:
-            self._log.warning("not logged: %s of text clients", counted(unlogged, "more fault"))
+            self._log.warning("%s of text clients not logged", counted(unlogged, "more error"))
 
     def bug(self, error: BaseException) -> None:
         self._log.error("a text connection failed: %s", where(error))

@@ -72,7 +72,9 @@ def require_room(folder: Path, disk: Disk) -> None:
 
 
 def _no_room() -> ResourceExhaustedError:
-    return ResourceExhaustedError("There is no room for the backup on its disk; what was there before is as it was.")
+    return ResourceExhaustedError(
+        "There is no room for the backup on its disk. An earlier backup in the folder is unchanged."
+    )
 
 
 def _hold(lock: int) -> None:

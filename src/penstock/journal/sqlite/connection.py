@@ -104,7 +104,7 @@ def _require_durability(connection: apsw.Connection) -> None:
     for name, expected in wanted.items():
         found = value(connection, f"PRAGMA {name}")
         if found != expected:
-            raise FailedPreconditionError(f"The engine did not take {name}={expected}: it says {found}.")
+            raise FailedPreconditionError(f"SQLite did not accept {name}={expected}: it reports {found}.")
 
 
 def value(connection: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ()) -> Any:

@@ -96,7 +96,7 @@ def _pick(rows: list[Row], topic: int, first: int, until: int, whole: bool, cut:
         wanted = min(end, until)
     if wanted < until and not (cut and found):
         raise DamagedStoreError(
-            f"The store is damaged: topic {topic} lacks messages from offset {wanted} on, {until} was to be the end."
+            f"The store is damaged: topic {topic} lacks messages from offset {wanted} on, expected up to {until}."
         )
     return found
 

@@ -81,7 +81,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A fault rule. Without door, verb, project and resource it matches all calls, except of the admin API."""
+    """A fault rule. Without door, verb, project and resource it matches all calls except those of the admin API."""
 
     effect: Annotated[Effect, msgspec.Meta(description="What happens to a call that is hit.")]
     door: Annotated[Door | None, msgspec.Meta(description="Match calls of this protocol.")] = None
@@ -165,7 +165,7 @@ def _wrong_error(rule: Rule, codes: Mapping[str, Collection[str]]) -> list[str]:
     if not rule.code:
         return []
     if rule.door is None:
-        return ["A code needs a door, because each protocol has its own codes"]
+        return ["A code needs a protocol (door), because each protocol has its own codes"]
     valid = codes.get(rule.door, ())
     if rule.code not in valid:
         return [f"{rule.door} has no code {rule.code[:100]}" + (f"; its codes are {_join(valid)}" if valid else "")]

@@ -134,7 +134,7 @@ def test_expire_hits_once_by_default() -> None:
         (rule("close", message="x"), "message belongs to the effect error, not to close"),
         (Rule(effect="error"), "The effect error needs either error or code"),
         (rule(error="internal", code="full", door="text"), "The effect error needs either error or code"),
-        (rule(code="full"), "A code needs a door"),
+        (rule(code="full"), "A code needs a protocol"),
         (rule(code="nope", door="text"), "text has no code nope; its codes are busy, full"),
         (rule(code="X", door="flight"), "flight has no code X"),
         (rule(retry_after_seconds=1, door="text"), "retry_after_seconds is not possible with the text protocol"),

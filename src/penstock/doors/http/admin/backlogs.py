@@ -20,7 +20,7 @@ WAIT_SECONDS_MAX = 60
 
 
 class BacklogQuery(BodyQuery, forbid_unknown_fields=True):
-    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX)] = 100
+    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX, description="Maximum number of messages.")] = 100
     wait_seconds: Annotated[
         float,
         msgspec.Meta(

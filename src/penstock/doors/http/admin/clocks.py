@@ -30,7 +30,9 @@ class ClockRecord(msgspec.Struct):
     project: str
     now: datetime
     mode: str
-    ahead_seconds: Annotated[float, msgspec.Meta(description="Ahead of the server's clock; negative: behind it.")]
+    ahead_seconds: Annotated[
+        float, msgspec.Meta(description="Seconds ahead of the server's clock. Negative means behind.")
+    ]
     next_due: Annotated[datetime | None, msgspec.Meta(description="The next instant that a client waits for.")]
 
 

@@ -28,9 +28,9 @@ _ABSENT = object()
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
     """Filters of messages. An empty filter matches every message."""
 
-    filter: Annotated[str, msgspec.Meta(description='On attributes, as a subscription has it: attributes.a = "b"')] = ""
-    text: Annotated[str, msgspec.Meta(description="A text in the data, or in a key or value of an attribute.")] = ""
-    json: Annotated[str, msgspec.Meta(description="$.a.b: the JSON has this path. $.a.b=5: with this value.")] = ""
+    filter: Annotated[str, msgspec.Meta(description='Filter on attributes, such as attributes.a = "b".')] = ""
+    text: Annotated[str, msgspec.Meta(description="Text in the data, or in a key or value of an attribute.")] = ""
+    json: Annotated[str, msgspec.Meta(description="Path in JSON data ($.a.b), or path and value ($.a.b=5).")] = ""
 
 
 def predicate_of(wanted: Wanted) -> Predicate | None:

@@ -62,7 +62,7 @@ class RangeQuery(Wanted, forbid_unknown_fields=True):
 
 
 class PageQuery(RangeQuery, forbid_unknown_fields=True):
-    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX)] = MESSAGES
+    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX, description="Maximum number of messages.")] = MESSAGES
 
 
 class StreamQuery(RangeQuery, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ _ABOUT = {
     "project": "The name of a project.",
     "offset": "An offset of the topic.",
     "id": "An id from an earlier answer.",
+    "fault": "Id of the fault.",
     "name": "A name.",
 }
 _ABOUT_NAMES = "A short name, or a full one such as projects/p/{0}s/x with its slashes escaped (%2F)."

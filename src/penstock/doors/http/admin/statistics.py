@@ -50,8 +50,8 @@ _TRAFFIC = [(name, Count, 0) for name in DOOR_COUNTS]
 
 
 class DoorStatistics(msgspec.defstruct("DoorTraffic", _TRAFFIC, bases=(DoorCounts,))):  # type: ignore[misc]
-    """`counts`: requests refused and connections turned away since the start, by kind. `per_second`: the mean of the
-    last 10 seconds of the other counters."""
+    """`counts`: refused requests and connections since the start, by kind. `per_second`: the mean of the other counters
+    over the last 10 seconds."""
 
     per_second: dict[str, float] = {}
 
@@ -98,8 +98,8 @@ class StatisticsRecord(msgspec.defstruct("Rates", _RATES, bases=(Moment,))):  # 
 
 class SamplesQuery(msgspec.Struct, forbid_unknown_fields=True):
     what: Literal["server", "door", "topic", "subscription"] = "server"
-    name: Annotated[str, msgspec.Meta(description="Name of the door, topic or subscription.")] = ""
-    seconds: Annotated[int, msgspec.Meta(ge=1, le=86400, description="How far back.")] = SECONDS_KEPT
+    name: Annotated[str, msgspec.Meta(description="Name of the protocol, topic or subscription.")] = ""
+    seconds: Annotated[int, msgspec.Meta(ge=1, le=86400, description="Length of the range, up to now.")] = SECONDS_KEPT
     step: Annotated[
         int, msgspec.Meta(description="1: one row per second, 15 minutes. 60: one per minute, 24 hours.")
     ] = 1

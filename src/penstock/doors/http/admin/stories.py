@@ -50,7 +50,7 @@ class StoryEvent(msgspec.Struct):
     ] = None
 
 
-Complete = Annotated[bool, msgspec.Meta(description="Whether the story is known from the publish of the message on.")]
+Complete = Annotated[bool, msgspec.Meta(description="True if the story begins with the publish of the message.")]
 
 
 class StoryRecord(msgspec.Struct):
@@ -67,7 +67,7 @@ class StoriesQuery(msgspec.Struct, forbid_unknown_fields=True):
     start: Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET, description="The first offset.")] = msgspec.field(
         default=0, name="from"
     )
-    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX)] = 100
+    max: Annotated[int, msgspec.Meta(ge=1, le=MESSAGES_MAX, description="Maximum number of messages.")] = 100
 
 
 class OffsetStory(msgspec.Struct):

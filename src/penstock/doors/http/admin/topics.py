@@ -40,7 +40,7 @@ Choice = TypeVar("Choice")
 Sort = Annotated[Choice, msgspec.Meta(description="Column to sort by. - before it reverses the order.")]
 Recent = Annotated[
     int,
-    msgspec.Meta(ge=0, le=SECONDS_KEPT, description="Add the rates of this many last seconds, oldest first."),
+    msgspec.Meta(ge=0, le=SECONDS_KEPT, description="Add the rate in each of the last N seconds, oldest first."),
 ]
 
 
