@@ -322,7 +322,7 @@ def test_bash_completes(command: CommandLine, tmp_path: Path) -> None:
 
 def test_the_cheat_sheets_are_sections_of_commands_that_there_are(command: CommandLine) -> None:
     assert all(f"## {name}" in command("cheat").out for name in SHEETS)
-    assert command("cheat", "behind").out.startswith("## behind\n# who is behind")
+    assert command("cheat", "behind").out.startswith("## behind\n# backlogs, largest first")
     assert all(name in command("cheat", "-h").out for name in SHEETS)
 
 
