@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from penstock.broker.limits import check_draft
+from penstock.broker.limits import ATTRIBUTES_MAX, check_draft, check_labels
 from penstock.broker.model import Draft, SubscriptionOptions, TopicOptions
 from penstock.engine.options import public_options
-from penstock.engine.port import Once, Queue, SubscriptionMetadata, refusal
+from penstock.engine.port import Once, Queue, SubscriptionMetadata, TopicMetadata, refusal
 from penstock.errors import InvalidArgumentError, PenstockError
 from penstock.names import NEW_NAME_RULE, SUBSCRIPTIONS, TOPICS, is_new_name
 from penstock.seeding.topology import (
@@ -120,10 +120,12 @@ class Applying:
                     place = (*each.place, key)
                     raise SeedError.at(place, f"There is no topic {topic}, neither in the seed nor on the server")
             await turns.give()
+        await self._check_labels([*topology.all_topics(), *readers])
+        limits = replace(self._queue.limits, attributes_max=ATTRIBUTES_MAX)
         for seed in topology.all_topics():
             for number, draft in enumerate(seed.drafts):
                 try:
-                    check_draft(draft, self._queue.limits)
+                    check_draft(draft, limits)
                 except PenstockError as error:
                     raise SeedError.at((*seed.place, "messages", number), error.message) from None
             await turns.give()
@@ -135,6 +137,19 @@ class Applying:
                     if needed not in documents and await self._queue.document(*needed) is None:
                         raise SeedError.at(place, f"There is no {needed[1]}, neither in the seed nor on the server")
             await turns.give()
+
+    async def _check_labels(self, seeds: Iterable[TopicSeed | SubscriptionSeed]) -> None:
+        """Refuse labels beyond the limits, except those that the server has from before the limits."""
+        for seed in seeds:
+            try:
+                check_labels(seed.options.labels)
+            except InvalidArgumentError as error:
+                find: Callable[[str], Awaitable[TopicMetadata | SubscriptionMetadata | None]] = (
+                    self._queue.find_topic if isinstance(seed, TopicSeed) else self._queue.find_subscription
+                )
+                known = await find(seed.name)
+                if known is None or known.options.labels != seed.options.labels:
+                    raise SeedError.at((*seed.place, "labels"), error.message) from None
 
     # ------------------------------------------------------------------ kinds of things
 

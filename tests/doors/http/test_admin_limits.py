@@ -78,6 +78,27 @@ def test_a_topic_with_labels_from_before_the_limits_can_be_changed(admin: Harnes
     assert (answer.status, answer.json["labels"]) == (200, {"Old Label": "X"})
 
 
+def topology(kind: str, **more: Any) -> dict[str, Any]:
+    return {kind: [{"name": "new", **({"topic": "t"} if kind == "subscriptions" else {}), **more}]}
+
+
+@pytest.mark.parametrize("kind", ["topics", "subscriptions", "queues"])
+@pytest.mark.parametrize(("labels", "sentence"), BAD)
+def test_a_topology_has_the_limits_of_labels(admin: Harness, kind: str, labels: dict[str, str], sentence: str) -> None:
+    refused = f"{kind}[0].labels: {sentence}"
+    answer = admin.ask("POST", "/topology", topology(kind, labels=labels))
+    assert (answer.status, answer.sentence) == (400, refused)
+    assert admin.ask("POST", "/topology", topology(kind)).status == 200
+    answer = admin.ask("POST", "/topology", {**topology(kind, labels=labels), "update": True})
+    assert (answer.status, answer.sentence) == (400, refused)
+
+
+def test_a_topology_may_repeat_labels_from_before_the_limits(admin: Harness) -> None:
+    admin.do(lambda: admin.queue.change_topic(TOPIC, TopicOptions(0, 0, {"Old Label": "X"})))
+    document = {"topics": [{"name": "t", "labels": {"Old Label": "X"}}]}
+    assert [each["name"] for each in admin.post("/topology", document)["unchanged"]] == [TOPIC]
+
+
 def publish(admin: Harness, attributes: dict[str, str], **more: Any) -> Any:
     return admin.ask("POST", "/topics/t/messages", {"messages": [{"data": "x", "attributes": attributes}], **more})
 
@@ -95,6 +116,15 @@ def test_attributes_beyond_the_limits_are_refused(admin: Harness, attributes: di
     answer = publish(admin, attributes)
     assert (answer.status, answer.sentence) == (400, sentence)
     assert admin.get("/topics/t")["published"] == 0
+
+
+def test_first_messages_of_a_topology_have_the_limit_of_attributes(admin: Harness) -> None:
+    message = {"data": "x", "attributes": {f"k{number}": "" for number in range(101)}}
+    answer = admin.ask("POST", "/topology", topology("topics", messages=[message]))
+    assert (answer.status, answer.sentence) == (
+        400,
+        "topics[0].messages[0]: A message may have at most 100 attributes",
+    )
 
 
 def test_attributes_within_the_limits_are_published(admin: Harness) -> None:

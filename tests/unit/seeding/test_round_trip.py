@@ -22,7 +22,9 @@ from tests.unit.seeding.harness import Harness
 
 PROJECTS = ("penstock", "other")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-LABELS = st.dictionaries(TEXTS, TEXTS, max_size=3)
+LABELS = st.dictionaries(
+    st.from_regex(r"[a-zé][a-z0-9_-]{0,9}", fullmatch=True), st.text("aé鍵0_-", max_size=9), max_size=3
+)
 SECONDS = st.one_of(st.just(0.0), st.floats(0.001, 1e9))
 ANYTHING = st.recursive(
     st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
