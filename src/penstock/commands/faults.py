@@ -57,7 +57,7 @@ def ls(session: Session) -> None:
     "effect", metavar="EFFECT", help="error, latency, drop, close, hold, duplicate, reorder, expire or disk_full."
 )
 @click.option(
-    "--protocol", metavar="PROTOCOL", help="Only calls of this protocol: pubsub, azure, text, flight or http."
+    "door", "--protocol", metavar="PROTOCOL", help="Only calls of this protocol: pubsub, azure, text, flight or http."
 )
 @click.option("--verb", metavar="VERB", help="Only calls of this kind: publish, pull, push, ack ...")
 @click.option("--resource", metavar="NAME", help="Only calls on this topic or subscription.")
@@ -71,26 +71,15 @@ def ls(session: Session) -> None:
 @click.option("--error", metavar="ERROR", help="Error to return: unavailable, not_found, internal ...")
 @click.option("--code", metavar="CODE", help="Error code of the protocol to return: ABORTED, OperationTimedOut ...")
 @click.option("--message", metavar="TEXT", help="Message of the error.")
-@click.option("--retry-after", metavar="SECONDS", type=Number(), help="Retry delay to send to the client.")
+@click.option(
+    "retry_after_seconds",
+    "--retry-after",
+    metavar="SECONDS",
+    type=Number(),
+    help="Retry delay to send to the client.",
+)
 @click.option("--seconds", metavar="SECONDS", type=Number(), help="Delay of latency, or longest time of hold.")
-def add(
-    session: Session,
-    effect: str,
-    *,
-    protocol: str | None,
-    verb: str | None,
-    resource: str | None,
-    nth: int | None,
-    every: int | None,
-    probability: float | None,
-    seed: int | None,
-    times: int | None,
-    error: str | None,
-    code: str | None,
-    message: str | None,
-    retry_after: float | None,
-    seconds: float | None,
-) -> None:
+def add(session: Session, effect: str, **rule: Any) -> None:
     """Add a fault and print its id.
 
     With --project the fault applies only to calls of that project.
@@ -98,23 +87,8 @@ def add(
       penstock faults add error --error unavailable --protocol pubsub --nth 2
       penstock faults add drop --verb publish --resource orders --times 1
     """
-    rule = {
-        "effect": effect,
-        "door": protocol,
-        "verb": verb,
-        "resource": resource,
-        "nth": nth,
-        "every": every,
-        "probability": probability,
-        "seed": seed,
-        "times": times,
-        "error": error,
-        "code": code,
-        "message": message,
-        "retry_after_seconds": retry_after,
-        "seconds": seconds,
-    }
-    made = session.create("/faults", {name: value for name, value in rule.items() if value is not None})
+    given = {name: value for name, value in rule.items() if value is not None}
+    made = session.create("/faults", {"effect": effect, **given})
     session.output.say(made["id"], made)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.commands.help import group
-from penstock.commands.parameters import argument
+from penstock.commands.parameters import argument, with_all
 from penstock.spark.flows import READY_MADE
 from penstock.terminal import safe_text, tell
 from penstock.wording import counted
@@ -46,28 +46,15 @@ endpoint_option = click.option(
 )
 state_option = click.option("--state", metavar="DIR", help="Folder of checkpoints and logs. Overrides the file.")
 only_option = click.option("--only", metavar="FLOW", multiple=True, help="Run only this flow. Can be repeated.")
+pipeline_options = with_all(file_argument, setting_option, only_option, endpoint_option, state_option)
 
 
 @app.command()
-@file_argument
-@setting_option
-@only_option
-@endpoint_option
-@state_option
+@pipeline_options
 @click.option("--master", metavar="URL", help="Spark master. Default local[*].")
 @click.option("--remote", metavar="URL", help="Spark Connect server, as sc://HOST:PORT.")
 @click.option("--verbose", is_flag=True, help="Also print the log of Spark.")
-def run(
-    file: str,
-    *,
-    settings: tuple[str, ...],
-    only: tuple[str, ...],
-    endpoint: str | None,
-    state: str | None,
-    master: str | None,
-    remote: str | None,
-    verbose: bool,
-) -> None:
+def run(*, master: str | None, remote: str | None, verbose: bool, **chosen: Any) -> None:
     """Run the flows of a file, or one ready-made flow, until they end or Ctrl-C.
 
     A run continues where the last run stopped. Ctrl-C (exit code 130) and SIGTERM (exit code 0) stop it in order.
@@ -77,33 +64,20 @@ def run(
     with _errors_as_sentences():
         if master and remote:
             raise click.BadParameter("give --master or --remote, not both")
-        pipeline = _read(file, list(settings), endpoint, state, list(only))
+        pipeline = _read(**chosen)
         raise click.exceptions.Exit(_run(pipeline, SparkAddress(master, remote), verbose=verbose))
 
 
 @app.command()
-@file_argument
-@setting_option
-@only_option
-@endpoint_option
-@state_option
+@pipeline_options
 @click.option("--offline", is_flag=True, help="Do not ask the server whether the topics exist.")
 @click.option("--deep", is_flag=True, help="Start Spark and check the SQL and the functions.")
-def check(
-    file: str,
-    *,
-    settings: tuple[str, ...],
-    only: tuple[str, ...],
-    endpoint: str | None,
-    state: str | None,
-    offline: bool,
-    deep: bool,
-) -> None:
+def check(*, offline: bool, deep: bool, **chosen: Any) -> None:
     """Check a pipeline without running it, and print all errors."""
     from penstock.spark.checking import check_pipeline
 
     with _errors_as_sentences():
-        pipeline = _read(file, list(settings), endpoint, state, list(only))
+        pipeline = _read(**chosen)
         sentences, remarks = check_pipeline(pipeline, offline=offline, deep=deep)
     for remark in remarks:
         tell(remark, keep="\n")
@@ -127,14 +101,16 @@ def _errors_as_sentences() -> Iterator[None]:
         raise click.exceptions.Exit(EXIT_USAGE) from None
 
 
-def _read(file: str, settings: list[str], endpoint: str | None, state: str | None, only: list[str]) -> Pipeline:
+def _read(
+    file: str, *, settings: tuple[str, ...], only: tuple[str, ...], endpoint: str | None, state: str | None
+) -> Pipeline:
     """Return the pipeline with the options applied. Print all errors of a file at once."""
     from penstock.spark.pipeline_file import choose, read_pipeline, ready_made
 
     named = {"endpoint": endpoint, "state": str(Path(state).absolute()) if state else None}
     changes = {key: value for key, value in named.items() if value is not None}
     if file in READY_MADE and not Path(file).exists():
-        pipeline, problems = ready_made(file, settings, changes)
+        pipeline, problems = ready_made(file, list(settings), changes)
     else:
         if settings:
             raise click.BadParameter("--set is for ready-made flows only. Change the file instead")
@@ -143,7 +119,7 @@ def _read(file: str, settings: list[str], endpoint: str | None, state: str | Non
         for problem in problems:
             tell(f"penstock: {problem}", file=sys.stderr, keep="\n")
         raise click.exceptions.Exit(EXIT_USAGE)
-    return choose(pipeline, only)
+    return choose(pipeline, list(only))
 
 
 def _run(pipeline: Pipeline, place: Any, *, verbose: bool) -> int:
