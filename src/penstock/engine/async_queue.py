@@ -219,7 +219,7 @@ class AsyncMessageQueue:
                 raise UnavailableError("The server is stopping")
         durable = self.loop.committed(number, None)
         if not deliveries:  # no caller waits for it, so a refused commit must not be logged as unretrieved
-            durable.add_done_callback(_retrieve)
+            durable.add_done_callback(retrieve)
         return Leased(deliveries, tail, durable), again
 
     async def lease_at(self, name: str, offsets: Sequence[int], *, holder: str = "") -> list[Delivery]:
@@ -404,7 +404,7 @@ class AsyncMessageQueue:
     store = lookup(lookups.store)
 
 
-def _retrieve(future: asyncio.Future[None]) -> None:
+def retrieve(future: asyncio.Future[Any]) -> None:
     """Mark the exception as retrieved, so that asyncio does not log it."""
     if not future.cancelled():
         future.exception()

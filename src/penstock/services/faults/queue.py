@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from penstock.broker.names import parse_receipt
 from penstock.engine import lookups
-from penstock.engine.async_queue import AsyncMessageQueue
+from penstock.engine.async_queue import AsyncMessageQueue, retrieve
 from penstock.engine.port import Delivery, Leased
 from penstock.errors import LostReplyError
 from penstock.services.faults.faults import Fault, Faults
@@ -129,7 +129,7 @@ class FaultyQueue:
 
     def _expire(self, receipts: Sequence[str]) -> None:
         """End the leases, as a passed deadline does. The receipts become invalid."""
-        self._queue.nack(receipts, strict=False).add_done_callback(_retrieve)
+        self._queue.nack(receipts, strict=False).add_done_callback(retrieve)
 
     async def read(self, topic_name: str, *bounds: int) -> Any:
         fault = self._faults.strike(Called(self._queue.door, "read", (topic_name,)), INSTEAD | {"latency", "drop"})
@@ -279,9 +279,3 @@ def _can_reorder(deliveries: Sequence[Delivery], most: int) -> bool:
 
 async def _lost() -> Any:
     raise LostReplyError()
-
-
-def _retrieve(future: Future[Any]) -> None:
-    """Mark the exception as retrieved, so that asyncio does not log it."""
-    if not future.cancelled():
-        future.exception()

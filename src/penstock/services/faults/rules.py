@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -43,15 +43,7 @@ Error = Literal[
 ]
 
 ERRORS: dict[str, type[PenstockError]] = {
-    "invalid_argument": errors.InvalidArgumentError,
-    "not_found": errors.NotFoundError,
-    "already_exists": errors.AlreadyExistsError,
-    "permission_denied": errors.PermissionDeniedError,
-    "resource_exhausted": errors.ResourceExhaustedError,
-    "failed_precondition": errors.FailedPreconditionError,
-    "unavailable": errors.UnavailableError,
-    "damaged_store": errors.DamagedStoreError,
-    "internal": errors.InternalError,
+    name: getattr(errors, f"{name.title().replace('_', '')}Error") for name in get_args(Error)
 }
 
 # The verbs of effects that only some verbs can have.
