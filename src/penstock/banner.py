@@ -18,7 +18,7 @@ def banner(settings: Settings, doors: Sequence[Door], condition: Condition) -> s
     rows = [("data", line) for line in _store(settings, condition.recovered)]
     exports = []
     for door in doors:
-        rows += [(door.name, line) for line in _folded(door)]
+        rows += [(door.name, line) for line in _address_lines(door)]
         exports += [hint for hint in door.hints if hint.startswith(_EXPORT)]
     rows += [(name, f"closed: {reason}") for name, reason in condition.closed.items()]
     width = max(len(name) for name, _ in rows)
@@ -41,7 +41,7 @@ def _store(settings: Settings, recovered: Recovery) -> list[str]:
     return [str(Path(settings.data).absolute()), recovery_sentence(recovered)]
 
 
-def _folded(door: Door) -> list[str]:
+def _address_lines(door: Door) -> list[str]:
     """Return the address of a door with its hints beside it, or below it if they are too long."""
     lines = [door.address]
     for hint in (hint for hint in door.hints if not hint.startswith(_EXPORT)):

@@ -206,10 +206,10 @@ class Server:
             await self._stop_door(door, until)
         if undo:  # after closing the doors, because open doors may have accepted messages
             parts.undo()
-        await _logged(parts.queue.close(), "closing the queue")
+        await _log_failure(parts.queue.close(), "closing the queue")
 
     async def _stop_door(self, door: Door, until: float) -> None:
-        await _logged(door.stop(max(0.0, until - time.monotonic())), f"closing {door.name}")
+        await _log_failure(door.stop(max(0.0, until - time.monotonic())), f"closing {door.name}")
 
     def _write_ready_file(self, doors: Sequence[Door]) -> None:
         if self._settings.ready_file is None:
@@ -261,7 +261,7 @@ def _exposure(host: str, doors: Sequence[Door]) -> str:
     return f"listening on {host}: these ports need no authentication: {', '.join(unguarded)}"
 
 
-async def _logged(step: Coroutine[Any, Any, None], what: str) -> None:
+async def _log_failure(step: Coroutine[Any, Any, None], what: str) -> None:
     """Run one step of closing. Log a failure, so that the next steps run."""
     try:
         await step

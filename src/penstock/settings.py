@@ -110,10 +110,10 @@ class Settings:
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     def port_of(self, door: str) -> int | None:
-        each = SETTINGS.get(f"{door}_port")
-        if each is None:
+        entry = SETTINGS.get(f"{door}_port")
+        if entry is None:
             return None
-        port: int | None = getattr(getattr(self, each.section) if each.section else self, each.key)
+        port: int | None = getattr(getattr(self, entry.section) if entry.section else self, entry.key)
         return port
 
     def ports(self) -> list[int]:
@@ -159,20 +159,20 @@ class Setting(NamedTuple):
         return f"{self.help}{' Can be repeated.' if self.many else ''}"
 
 
-def _declared(record: type, section: str = "") -> Iterator[Setting]:
+def _settings_of(record: type, section: str = "") -> Iterator[Setting]:
     hints = get_type_hints(record, include_extras=True)
-    for each in fields(record):
-        noted = each.metadata
+    for entry in fields(record):
+        noted = entry.metadata
         if noted:
-            name = noted["name"] or (f"{section}_{each.name}" if section else each.name)
-            kind = hints[each.name].__metadata__[0]
-            yield Setting(section, each.name, name, kind, each.default, noted["help"], noted["secret"])
-        elif not section and is_dataclass(hints[each.name]):
-            yield from _declared(hints[each.name], each.name)
+            name = noted["name"] or (f"{section}_{entry.name}" if section else entry.name)
+            kind = hints[entry.name].__metadata__[0]
+            yield Setting(section, entry.name, name, kind, entry.default, noted["help"], noted["secret"])
+        elif not section and is_dataclass(hints[entry.name]):
+            yield from _settings_of(hints[entry.name], entry.name)
 
 
-SETTINGS = {each.name: each for each in _declared(Settings)}
-DOORS = tuple(dict.fromkeys(each.section for each in SETTINGS.values() if each.section))
+SETTINGS = {entry.name: entry for entry in _settings_of(Settings)}
+DOORS = tuple(dict.fromkeys(entry.section for entry in SETTINGS.values() if entry.section))
 PORTS = tuple(name.removesuffix("_port") for name in SETTINGS if name.endswith("_port"))  # of doors and others
 
 
@@ -212,8 +212,8 @@ def stray_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
     Such a variable does not prevent the start, because other programs may set it.
     """
-    known = {each.variable for each in SETTINGS.values()}
-    known |= {each.variable + FILE for each in SETTINGS.values() if each.secret}
+    known = {entry.variable for entry in SETTINGS.values()}
+    known |= {entry.variable + FILE for entry in SETTINGS.values() if entry.secret}
     for name, value in sorted(environment.items()):
         if not name.startswith(PREFIX) or name in OTHER_VARIABLES or _SERVICE_LINK.search(name):
             continue
@@ -251,12 +251,12 @@ def shown_settings(settings: Settings) -> Iterator[tuple[str, Any, Any, bool, st
 
     Values of secrets are replaced by ***.
     """
-    for each in SETTINGS.values():
-        record = getattr(settings, each.section) if each.section else settings
-        value = getattr(record, each.key)
-        shown = "***" if each.secret and value else "off" if each.key == "port" and value is None else value
-        is_path = each.kind.metavar in ("DIR", "FILE")
-        yield each.name, shown, each.default, value != each.default, each.sentences, is_path
+    for entry in SETTINGS.values():
+        record = getattr(settings, entry.section) if entry.section else settings
+        value = getattr(record, entry.key)
+        shown = "***" if entry.secret and value else "off" if entry.key == "port" and value is None else value
+        is_path = entry.kind.metavar in ("DIR", "FILE")
+        yield entry.name, shown, entry.default, value != entry.default, entry.sentences, is_path
 
 
 class Given(NamedTuple):
@@ -268,18 +268,18 @@ class Given(NamedTuple):
 
 
 def _in_flags(flags: Mapping[str, object], named: Mapping[str, str]) -> Iterator[Given]:
-    own = {name: each.flag for name, each in SETTINGS.items()}
+    own = {name: entry.flag for name, entry in SETTINGS.items()}
     for name, value in flags.items():
         if value is not None:
             yield Given(name, value, named.get(name) or own.get(name, name))
 
 
 def _in_environment(environment: Mapping[str, str]) -> Iterator[Given]:
-    for each in SETTINGS.values():
-        if each.variable in environment and not environment[each.variable].startswith(_LINK_VALUES):
-            yield Given(each.name, environment[each.variable], each.variable)
-        if each.secret and (secret := secret_in_file(environment, each.variable, "," if each.many else ";")):
-            yield Given(each.name, secret, each.variable + FILE)
+    for entry in SETTINGS.values():
+        if entry.variable in environment and not environment[entry.variable].startswith(_LINK_VALUES):
+            yield Given(entry.name, environment[entry.variable], entry.variable)
+        if entry.secret and (secret := secret_in_file(environment, entry.variable, "," if entry.many else ";")):
+            yield Given(entry.name, secret, entry.variable + FILE)
 
 
 def secret_in_file(environment: Mapping[str, str], variable: str, separator: str = ";") -> str:
@@ -298,7 +298,7 @@ def secret_in_file(environment: Mapping[str, str], variable: str, separator: str
 
 
 def _in_file(config: Mapping[str, object]) -> Iterator[Given]:
-    nested = {(each.section, each.key): each.name for each in SETTINGS.values() if each.section}
+    nested = {(entry.section, entry.key): entry.name for entry in SETTINGS.values() if entry.section}
     for name, value in config.items():
         if name not in DOORS:
             yield Given(name, value, f"{name} in the settings file")

@@ -131,7 +131,7 @@ class Client:
         for line in self._lines("GET" if body is None else "POST", path, query, body):
             if not line:
                 continue
-            row = self._decoded(line)
+            row = self._decode(line)
             if row.keys() == {"error"}:  # an error after the answer had begun
                 raise error_of(int(row["error"]["code"]), str(row["error"]["message"]))
             yield row
@@ -144,7 +144,7 @@ class Client:
             if name == b"event":
                 kind = value.strip().decode()
             elif name == b"data":
-                yield kind, self._decoded(value)
+                yield kind, self._decode(value)
             elif not line:
                 kind = "message"
 
@@ -161,7 +161,7 @@ class Client:
             raise
         self._kept.append((connection, time.monotonic()))  # it reconnects if it was closed
         self._check(response, answer)
-        return self._decoded(answer) if response.status != NO_CONTENT else None
+        return self._decode(answer) if response.status != NO_CONTENT else None
 
     def _take(self) -> http.client.HTTPConnection:
         """Return a kept connection that is not too old, or a new one. No other call uses it at the same time."""
@@ -227,7 +227,7 @@ class Client:
             raise UnreachableError(f"{self._stranger}: it answered {response.status}")
         raise error_of(response.status, str(error["message"]))
 
-    def _decoded(self, answer: bytes) -> Answer:
+    def _decode(self, answer: bytes) -> Answer:
         """Return an answer or a line of one. The admin API answers with objects only."""
         try:
             found = json.loads(answer, object_hook=partial(Answer, self._stranger))

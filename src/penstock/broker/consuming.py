@@ -124,7 +124,7 @@ def _look(ledger: Ledger, selection: Selection, room: Room) -> Plan:
         selection.plan, selection.others = Plan(subscription.cursor), []
         held = [message for message in late if message.offset not in subscription.outstanding]
         if held:
-            ledger.emit(_delayed(subscription, selection.now, held))
+            ledger.emit(_delay_fact(subscription, selection.now, held))
         expire(ledger, selection.topic, subscription, selection.now, late)
 
 
@@ -153,7 +153,7 @@ def _note_passed(ledger: Ledger, topic: Topic, subscription: Subscription, now: 
     unseen = [message for message in plan.expired if message.offset not in subscription.outstanding]
     for messages in (plan.delayed, [message for message in unseen if message not in plan.delayed]):
         if messages:
-            ledger.emit(_delayed(subscription, now, messages))
+            ledger.emit(_delay_fact(subscription, now, messages))
     if plan.expired:
         expire(ledger, topic, subscription, now, plan.expired)
 
@@ -273,7 +273,7 @@ def oldest_unacked(ledger: Ledger, name: str) -> Message | Need | None:
     return ledger.look_up(topic, subscription.lowest_unacked())
 
 
-def _delayed(subscription: Subscription, now: int, messages: Sequence[Message]) -> Delayed:
+def _delay_fact(subscription: Subscription, now: int, messages: Sequence[Message]) -> Delayed:
     ordering = subscription.options.ordering
     return Delayed(
         subscription.number,

@@ -60,7 +60,7 @@ class _Parser:
             joiner = word
             self._at += len(word)
             terms.append(self._unary(depth))
-        return terms[0] if len(terms) == 1 else _joined(terms, decisive=joiner == "OR")
+        return terms[0] if len(terms) == 1 else _join(terms, decisive=joiner == "OR")
 
     def expect_end(self) -> None:
         self._skip_spaces()
@@ -196,7 +196,7 @@ class _Parser:
         raise InvalidArgumentError(f"Invalid filter: {what}, at column {self._at + 1}")
 
 
-def _joined(terms: list[Predicate], decisive: bool) -> Predicate:
+def _join(terms: list[Predicate], decisive: bool) -> Predicate:
     """Terms joined by OR (the first true one decides) or by AND (the first false one)."""
 
     def matches(attributes: Attributes) -> bool:

@@ -66,7 +66,7 @@ def publish(
             ledger.refuse("invalid")
             raise
     if once is not None:
-        answered = _answered(topic, once, len(drafts))
+        answered = _find_earlier_answer(topic, once, len(drafts))
         if answered is not None:
             return answered
     # Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be.
@@ -127,7 +127,7 @@ def _messages(topic: Topic, at: int, drafts: Sequence[Draft], sizes: Sequence[in
     return messages
 
 
-def _answered(topic: Topic, once: Once, count: int) -> Appended | None:
+def _find_earlier_answer(topic: Topic, once: Once, count: int) -> Appended | None:
     """The first answer, if this publish was taken before."""
     if not once.producer:
         raise InvalidArgumentError("A publish-once key needs a producer")

@@ -105,13 +105,13 @@ def preview_seek(ledger: Ledger, name: str, *, offset: int = 0, snapshot: str = 
     """Return the changes of a seek to an offset, or to a snapshot."""
     subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
-    now = _unacked(topic, _place(subscription))
+    now = _list_unacked(topic, _place(subscription))
     if snapshot:
         place = _place_of(ledger, snapshot, topic)
     else:
         offset = min(max(offset, topic.head), topic.tail)
         place = Place(offset, offset, 0, [])
-    then = _unacked(topic, place)
+    then = _list_unacked(topic, place)
     before, after, stay = _total(now), _total(then), _overlap(now, then)
     return SeekPreview(before, after, after - stay, before - stay, not subscription.options.filter)
 
@@ -226,7 +226,7 @@ def _place(subscription: Subscription) -> Place:
     return Place(cursor, subscription.settled, subscription.settled_bytes, skips)
 
 
-def _unacked(topic: Topic, place: Place) -> list[tuple[int, int]]:
+def _list_unacked(topic: Topic, place: Place) -> list[tuple[int, int]]:
     """The offsets that are kept and not acked at a place, as ranges, ascending."""
     ranges, first = [], max(place.cursor, topic.head)
     for skipped, until in sorted(place.skips):

@@ -76,13 +76,13 @@ def summary(text: str | None) -> str:
 
 
 def command_lines(command: Any, ctx: Any, width: int) -> Iterator[str]:
-    yield from _wrapped(f"Usage: {ctx.command_path} {' '.join(_usage(command, ctx))}", width, "    ")
+    yield from _wrap(f"Usage: {ctx.command_path} {' '.join(_usage(command, ctx))}", width, "    ")
     yield from _paragraphs(command.help or "", width)
     for title, rows in [*_parameters(command, ctx), *(command.sections(ctx) if isinstance(command, Group) else [])]:
         yield from ("", f"{_bold(title)}:")
-        yield from _listed(rows, width)
+        yield from _list_rows(rows, width)
     yield ""
-    yield from _wrapped(EXIT_CODES, width)
+    yield from _wrap(EXIT_CODES, width)
 
 
 def _usage(command: Any, ctx: Any) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _paragraphs(text: str, width: int) -> Iterator[str]:
         if paragraph.startswith("  "):
             yield from paragraph.splitlines()
         else:
-            yield from _wrapped(" ".join(paragraph.split()), width)
+            yield from _wrap(" ".join(paragraph.split()), width)
 
 
 def _parameters(command: Any, ctx: Any) -> list[tuple[str, list[Row]]]:
@@ -146,12 +146,12 @@ def parameter_help(parameter: Any) -> str:
     return f"{help_text} [{'; '.join(notes)}]" if notes else help_text
 
 
-def _listed(rows: Iterable[Row], width: int) -> Iterator[str]:
+def _list_rows(rows: Iterable[Row], width: int) -> Iterator[str]:
     rows = list(rows)
     column = min(FIRST_COLUMN, max((len(name) for name, _ in rows), default=0) + 2)
     indent = " " * (2 + column)
     for name, text in rows:
-        lines = list(_wrapped(text, width, indent, indent)) or [indent]
+        lines = list(_wrap(text, width, indent, indent)) or [indent]
         if len(name) + 2 > column:
             yield f"  {name}"
             yield from lines
@@ -160,7 +160,7 @@ def _listed(rows: Iterable[Row], width: int) -> Iterator[str]:
             yield from lines[1:]
 
 
-def _wrapped(text: str, width: int, later: str = "", first: str = "") -> Iterator[str]:
+def _wrap(text: str, width: int, later: str = "", first: str = "") -> Iterator[str]:
     yield from textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False, break_long_words=False
     )

@@ -108,9 +108,9 @@ class Output:
         elif not self.terminal:
             write(body(message) + b"\n")
         else:
-            print(self._shown(message, note), flush=True)
+            print(self._format_message(message, note), flush=True)
 
-    def _shown(self, message: Message, note: str) -> str:
+    def _format_message(self, message: Message, note: str) -> str:
         data = body(message)
         text = data[: 4 * BODY_CHARACTERS].decode("utf-8", "backslashreplace")[:BODY_CHARACTERS]
         problem = (message.get("decoded") or {}).get("problem")
@@ -159,15 +159,15 @@ def table_lines(rows: Iterable[Row], columns: Sequence[Column], width: int, home
     while sum(widths) > width - len(GAP) * (len(columns) - 1) and max(widths) > LEAST_WIDTH:
         widths[widths.index(max(widths))] -= 1
     for cells in table:
-        for parts in zip_longest(*map(_folded, cells, widths), fillvalue=""):
-            yield GAP.join(map(_padded, parts, widths, columns)).rstrip()
+        for parts in zip_longest(*map(_fold, cells, widths), fillvalue=""):
+            yield GAP.join(map(_pad, parts, widths, columns)).rstrip()
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _fold(text: str, width: int) -> list[str]:
     return [text] if display_width(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
 
 
-def _padded(text: str, width: int, column: Column) -> str:
+def _pad(text: str, width: int, column: Column) -> str:
     space = " " * (width - display_width(text))
     return space + text if column.right else text + space
 

@@ -101,10 +101,10 @@ def ls(session: Session, *, search: str | None, limit: int) -> None:
     A dash (in a pipe an empty field) means that clients of this protocol cannot reach the queue or topic: the protocol
     is closed, uses another project or does not allow the name, or it has only queues and this is a topic.
     """
-    session.table(islice(_named(session, search), limit or None), DOORS, "No queues and no topics.")
+    session.table(islice(_find_queues(session, search), limit or None), DOORS, "No queues and no topics.")
 
 
-def _named(session: Session, search: str | None) -> Iterator[dict[str, Any]]:
+def _find_queues(session: Session, search: str | None) -> Iterator[dict[str, Any]]:
     queues = {queue["topic"] for queue in session.pages("/queues", "queues", search=search)}
     for topic in session.pages("/topics", "topics", search=search):
         kind = "queue" if topic["name"] in queues else "topic"

@@ -71,7 +71,7 @@ def _split_fields(fields: Mapping[str, Any], ours: Iterable[str]) -> dict[str, A
 def _without_units(value: Any) -> Any:
     """Return a duration such as `"600s"` as a number."""
     if isinstance(value, Mapping):
-        return {name: _without_units(each) for name, each in value.items()}
+        return {name: _without_units(inner) for name, inner in value.items()}
     found = _SECONDS.fullmatch(value) if isinstance(value, str) else None
     return float(found[1]) if found else value
 
@@ -135,8 +135,8 @@ def _read_project(builder: Builder, variable: str, value: str, variables: Mappin
         if not topic or not all(subscriptions):
             raise SeedError(f"{variable}: {EXPECTED}, not {text}")
         builder.topic(variable, project, topic)
-        for each in subscriptions:
-            name, fields = _suffixes(variable, each)
+        for subscription in subscriptions:
+            name, fields = _suffixes(variable, subscription)
             if push := variables.get(PUSH + name):
                 fields["push_endpoint"] = push
             builder.subscription(variable, project, name, topic, **fields)
@@ -219,9 +219,9 @@ class Foreign:
         self._topics(place, project, item.get("topics") or [])
 
     def _topics(self, place: Place, project: str, topics: Any) -> None:
-        for number, each in enumerate(self._list((*place, "topics"), topics)):
+        for number, topic in enumerate(self._list((*place, "topics"), topics)):
             inner = (*place, "topics", number)
-            item = {"name": each} if isinstance(each, str) else _table(self, inner, each)
+            item = {"name": topic} if isinstance(topic, str) else _table(self, inner, topic)
             name = self._text(inner, item, "name")
             fields = {_snake(key): value for key, value in item.items() if key not in ("name", "subscriptions")}
             self._builder.topic(self.origin(inner), project, name, **fields)
@@ -229,9 +229,9 @@ class Foreign:
 
     def _readers(self, place: Place, project: str, topic: str, subscriptions: Any) -> None:
         place = (*place, "subscriptions")
-        for number, each in enumerate(self._list(place, [] if subscriptions is None else subscriptions)):
+        for number, subscription in enumerate(self._list(place, [] if subscriptions is None else subscriptions)):
             inner = (*place, number)
-            item = {"name": each} if isinstance(each, str) else _table(self, inner, each)
+            item = {"name": subscription} if isinstance(subscription, str) else _table(self, inner, subscription)
             name = self._text(inner, item, "name")
             fields = {_snake(key): value for key, value in item.items() if key not in ("name", "topic")}
             self._builder.subscription(self.origin(inner), project, name, topic, **fields)
@@ -261,7 +261,7 @@ def _table(foreign: Foreign, place: Place, value: object) -> Mapping[str, Any]:
 
 def _is_nested(topics: object) -> bool:
     """Return whether topics contain their subscriptions, which our own format never has."""
-    return isinstance(topics, list) and any(isinstance(each, Mapping) and "subscriptions" in each for each in topics)
+    return isinstance(topics, list) and any(isinstance(topic, Mapping) and "subscriptions" in topic for topic in topics)
 
 
 def _snake(name: str) -> str:

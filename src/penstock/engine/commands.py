@@ -64,7 +64,7 @@ def pull(
     """Lease up to `max_messages`, in several steps if needed. If the caller gives up, `taken` has the deliveries."""
     deliveries: list[Delivery] = [] if taken is None else taken
     while len(deliveries) < max_messages:
-        room = max_bytes - sum(each.message.size for each in deliveries) if max_bytes else 0
+        room = max_bytes - sum(delivery.message.size for delivery in deliveries) if max_bytes else 0
         if max_bytes and room <= 0:
             break
         left = max_messages - len(deliveries)
@@ -191,14 +191,16 @@ def housekeep(broker: Broker, now: Now, time_of: TimeOf | None = None) -> Steps[
     """Handle due leases and retention. `time_of`: the time of a topic, if not all topics have the same time."""
     state, at = broker.state, now()
     if time_of is None:
-        due = [each for each in state.subscriptions.values() if each.timers.next_due() <= at]
+        due = [reader for reader in state.subscriptions.values() if reader.timers.next_due() <= at]
         full = [topic for topic in state.topics.values() if broker.is_trim_due(at, topic)]
     else:
-        due = [each for each in state.subscriptions.values() if each.timers.next_due() <= time_of(each.topic_name)]
+        due = [
+            reader for reader in state.subscriptions.values() if reader.timers.next_due() <= time_of(reader.topic_name)
+        ]
         full = [topic for topic in state.topics.values() if broker.is_trim_due(time_of(topic.name), topic)]
-    for each in due:
-        time = now if time_of is None else partial(time_of, each.topic_name)
-        while each.name in state.subscription_names and (need := broker.settle(time(), each.name)) is not None:
+    for reader in due:
+        time = now if time_of is None else partial(time_of, reader.topic_name)
+        while reader.name in state.subscription_names and (need := broker.settle(time(), reader.name)) is not None:
             yield need
     for topic in full:
         yield from _trim(broker, now if time_of is None else partial(time_of, topic.name), topic)
@@ -214,7 +216,7 @@ def _compare_filters(broker: Broker, now: Now, time_of: TimeOf | None) -> Steps[
         for subscription in topic.filtered.values()
         if subscription.front < topic.tail
     ]
-    for _, topic, subscription in sorted(behind, key=lambda each: -each[0]):
+    for _, topic, subscription in sorted(behind, key=lambda entry: -entry[0]):
         while topic.filtered.get(subscription.number) is subscription and subscription.front < topic.tail:
             if budget <= 0 or topic.number not in state.topics:
                 break

@@ -67,7 +67,7 @@ def subscription(engine: Engine, name: str) -> SubscriptionMetadata:
 
 def topics(engine: Engine) -> list[TopicMetadata]:
     with engine.lock:
-        return [TopicMetadata.of(each) for each in engine.broker.state.topics.values()]
+        return [TopicMetadata.of(topic) for topic in engine.broker.state.topics.values()]
 
 
 def subscriptions(engine: Engine, topic_name: str | None = None) -> list[SubscriptionMetadata]:
@@ -75,8 +75,8 @@ def subscriptions(engine: Engine, topic_name: str | None = None) -> list[Subscri
     with engine.lock:
         state = engine.broker.state
         chosen = state.subscriptions if topic_name is None else state.topic(topic_name).readers
-        engine.expire_unused(*[each.name for each in chosen.values() if each.options.expiration_seconds])
-        return [SubscriptionMetadata.of(each) for each in chosen.values()]
+        engine.expire_unused(*[reader.name for reader in chosen.values() if reader.options.expiration_seconds])
+        return [SubscriptionMetadata.of(subscription) for subscription in chosen.values()]
 
 
 def names(
@@ -100,33 +100,33 @@ def numbered_names(engine: Engine, kind: Kind, most: int | None = None) -> dict[
     with engine.lock:
         state = engine.broker.state
         known: Mapping[int, Topic | Subscription] = state.topics if kind == "topics" else state.subscriptions
-        return {number: each.name for number, each in islice(known.items(), most)}
+        return {number: subscription.name for number, subscription in islice(known.items(), most)}
 
 
 def reader_names(engine: Engine, topic_name: str) -> list[str]:
     """Return the names of the subscriptions of a topic, in no order."""
     with engine.lock:
-        return [each.name for each in engine.broker.state.topic(topic_name).readers.values()]
+        return [subscription.name for subscription in engine.broker.state.topic(topic_name).readers.values()]
 
 
 def find_topics(engine: Engine, names: Sequence[str]) -> list[TopicMetadata]:
     with engine.lock:
         found = map(engine.broker.state.topic_names.get, names)
-        return [TopicMetadata.of(each) for each in found if each is not None]
+        return [TopicMetadata.of(topic) for topic in found if topic is not None]
 
 
 def find_subscriptions(engine: Engine, names: Sequence[str]) -> list[SubscriptionMetadata]:
     with engine.lock:
         found = [_subscription(engine, name) for name in names]
-        return [SubscriptionMetadata.of(each) for each in found if each is not None]
+        return [SubscriptionMetadata.of(subscription) for subscription in found if subscription is not None]
 
 
 def backlog_messages(engine: Engine, names: Sequence[str]) -> dict[str, int]:
     """Return the number of unacked messages by subscription. Subscriptions without any are left out."""
     with engine.lock:
         state = engine.broker.state
-        found = [each for each in map(state.subscription_names.get, names) if each is not None]
-        counted = ((each.name, backlog_of(state.read_topic(each), each).messages) for each in found)
+        found = [subscription for subscription in map(state.subscription_names.get, names) if subscription is not None]
+        counted = ((reader.name, backlog_of(state.read_topic(reader), reader).messages) for reader in found)
         return {name: messages for name, messages in counted if messages}
 
 
@@ -164,16 +164,16 @@ def publisher_receipt(engine: Engine, subscription: int, offset: int) -> str:
 def topic_statistics(engine: Engine, names: Sequence[str]) -> list[TopicStatistics]:
     with engine.lock:
         found = map(engine.broker.state.topic_names.get, names)
-        return [statistics_of_topic(each) for each in found if each is not None]
+        return [statistics_of_topic(topic) for topic in found if topic is not None]
 
 
 def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[SubscriptionStatistics]:
     with engine.lock:
         found, time_of = map(engine.broker.state.subscription_names.get, names), engine.clocks.time_of
         return [
-            statistics_of_subscription(engine.broker, each, engine.ages, time_of(each.topic_name))
-            for each in found
-            if each is not None
+            statistics_of_subscription(engine.broker, subscription, engine.ages, time_of(subscription.topic_name))
+            for subscription in found
+            if subscription is not None
         ]
 
 
@@ -209,7 +209,7 @@ def holdings(engine: Engine, name: str, most: int) -> list[Holding]:
     """Return the leases of a subscription summed up by consumer, from at most `most` leases."""
     with engine.lock:
         subscription, find = engine.broker.state.subscription(name), engine.lease_origins.find
-        leased = islice((each for each in subscription.outstanding.values() if each.leased), most)
+        leased = islice((entry for entry in subscription.outstanding.values() if entry.leased), most)
         stamps: dict[int, list[int]] = {}  # how many leases, and the first to end
         for entry in leased:
             found = stamps.setdefault(entry.stamp, [0, entry.due])

@@ -101,7 +101,7 @@ def text(value: object, name: str) -> str:
 
 
 def strings(value: object, name: str) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(each, str) for item in value.items() for each in item):
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for item in value.items() for text in item):
         raise NotOfKindError(f"{name} must be a dictionary of strings", f"{name} must be a table of names and texts")
     return dict(value)
 
@@ -132,7 +132,7 @@ def option(default: R, kind: Kind, name: str, alias: str = "") -> R:
 
 
 def declared(record: type) -> dict[str, Option]:
-    return {each.name: each.metadata["option"] for each in fields(record)}
+    return {field.name: field.metadata["option"] for field in fields(record)}
 
 
 class Options:
@@ -144,8 +144,8 @@ class Options:
         self._unknown_part = unknown_part
         self._plain: dict[str, str] = {}  # name -> field
         self._parts: dict[str, dict[str, str]] = {}  # dictionary -> part -> field
-        for kept_in, each in options.items():
-            for name in filter(None, (each.name, each.alias)):
+        for kept_in, option in options.items():
+            for name in filter(None, (option.name, option.alias)):
                 whole, _, part = name.partition(".")
                 (self._parts.setdefault(whole, {}) if part else self._plain)[part or whole] = kept_in
         self.names = {*self._plain, *self._parts}
@@ -168,10 +168,10 @@ class Options:
         for kept_in in self._parts[whole].values():
             if self.options[kept_in].unset is not None:
                 changes[kept_in] = self.options[kept_in].unset
-        for part, each in value.items():
+        for part, inner in value.items():
             if part not in self._parts[whole]:
                 raise InvalidArgumentError(self._unknown_part.format(whole, part))
-            self._read_one(f"{whole}.{part}", each, self._parts[whole][part], changes)
+            self._read_one(f"{whole}.{part}", inner, self._parts[whole][part], changes)
 
     def _read_one(self, name: str, value: object, kept_in: str, changes: dict[str, Any]) -> None:
         if value is not None:
@@ -182,15 +182,15 @@ class Options:
     def show(self, record: Any) -> dict[str, Any]:
         """Return the options that produce this record. A dictionary that would change nothing is None."""
         default, shown = type(record)(), {}
-        for kept_in, each in self.options.items():
-            if "." not in each.name:
+        for kept_in, option in self.options.items():
+            if "." not in option.name:
                 value = getattr(record, kept_in)
-                shown[each.name] = dict(value) if isinstance(value, dict) else value
+                shown[option.name] = dict(value) if isinstance(value, dict) else value
         for whole, parts in self._parts.items():
             on = any(getattr(record, kept_in) and not getattr(default, kept_in) for kept_in in parts.values())
             values = {part: getattr(record, kept_in) for part, kept_in in parts.items()}
             needed = {
-                part: each for part, each in values.items() if each or self.options[parts[part]].unset is not None
+                part: inner for part, inner in values.items() if inner or self.options[parts[part]].unset is not None
             }
             shown[whole] = needed if on else None
         return shown

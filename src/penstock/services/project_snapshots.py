@@ -81,7 +81,7 @@ class Restored(NamedTuple):
     untouched: Sequence[str]  # subscriptions that were created after the snapshot
 
     def count(self, outcome: str) -> int:
-        return sum(each.outcome == outcome for each in self.outcomes)
+        return sum(restored.outcome == outcome for restored in self.outcomes)
 
 
 class ProjectSnapshots:
@@ -104,10 +104,10 @@ class ProjectSnapshots:
         await self._drop(_prefix(project, name))  # left over from a snapshot that was interrupted
         at = queue.clock.now()
         # All snapshots are decided before any is awaited, so that nothing happens in between.
-        taken = [queue.create_snapshot(_snapshot(project, name, each), each.name) for each in subscriptions]
+        taken = [queue.create_snapshot(_snapshot(project, name, reader), reader.name) for reader in subscriptions]
         answers = await asyncio.gather(*taken, return_exceptions=True)
         states = [_state_of(*pair) for pair in zip(subscriptions, answers, strict=True)]
-        state = ProjectState(at, [TopicState(each.name, each.identity, each.options) for each in topics], states)
+        state = ProjectState(at, [TopicState(topic.name, topic.identity, topic.options) for topic in topics], states)
         await queue.put_document(DOCUMENTS, key, msgspec.json.encode(state))
         return _summary(key, state, await queue.snapshots())
 
@@ -117,11 +117,13 @@ class ProjectSnapshots:
         await self._drop(_prefix(project, name))
 
     async def _drop(self, prefix: str) -> None:
-        names = [each.name for each in await self._queue.snapshots() if each.name.startswith(prefix)]
+        names = [snapshot.name for snapshot in await self._queue.snapshots() if snapshot.name.startswith(prefix)]
         await asyncio.gather(*map(self._queue.delete_snapshot, names), return_exceptions=True)
 
     async def _subscriptions(self, project: str) -> list[SubscriptionMetadata]:
-        return [each for each in await self._queue.subscriptions() if parts_of(each.name, SUBSCRIPTIONS)[0] == project]
+        return [
+            reader for reader in await self._queue.subscriptions() if parts_of(reader.name, SUBSCRIPTIONS)[0] == project
+        ]
 
     # ------------------------------------------------------------------ looking
 
@@ -145,7 +147,7 @@ class ProjectSnapshots:
     async def restore(self, project: str, name: str, *, dry_run: bool) -> Restored:
         """Seek every subscription back to its snapshot. Create deleted subscriptions and topics again."""
         queue, state = self._queue, await self._find(project, name)
-        kept = {each.name for each in await queue.snapshots()}
+        kept = {snapshot.name for snapshot in await queue.snapshots()}
         identities = {topic.name: topic.identity for topic in state.topics}
         outcomes = []
         for subscription in state.subscriptions:
@@ -158,7 +160,10 @@ class ProjectSnapshots:
                 await self._restore(state, subscription, topic, now, seek=is_same and is_kept)
             outcomes.append(outcome)
         held = {subscription.name for subscription in state.subscriptions}
-        return Restored(outcomes, [each.name for each in await self._subscriptions(project) if each.name not in held])
+        return Restored(
+            outcomes,
+            [reader.name for reader in await self._subscriptions(project) if reader.name not in held],
+        )
 
     async def _restore(
         self,
@@ -171,7 +176,7 @@ class ProjectSnapshots:
     ) -> None:
         queue = self._queue
         if topic is None:
-            options = next((each.options for each in state.topics if each.name == subscription.topic), None)
+            options = next((stored.options for stored in state.topics if stored.name == subscription.topic), None)
             with suppress(AlreadyExistsError):
                 await queue.create_topic(subscription.topic, options)
         steps: list[asyncio.Future[Any]] = []  # decided in one turn, so that no client sees the subscription in between
@@ -215,12 +220,12 @@ def _outcome(
 
 def _summary(key: str, state: ProjectState, snapshots: Sequence[SnapshotDump]) -> ProjectSnapshot:
     project, _, name = key.partition("/")
-    held = {each.snapshot for each in state.subscriptions if each.snapshot}
-    expiries = {each.name: each.expires_at for each in snapshots if each.name in held}
+    held = {subscription.snapshot for subscription in state.subscriptions if subscription.snapshot}
+    expiries = {snapshot.name: snapshot.expires_at for snapshot in snapshots if snapshot.name in held}
     missing = [
-        Missing(each.name, each.topic, each.reason or EXPIRED)
-        for each in state.subscriptions
-        if each.snapshot not in expiries
+        Missing(subscription.name, subscription.topic, subscription.reason or EXPIRED)
+        for subscription in state.subscriptions
+        if subscription.snapshot not in expiries
     ]
     expires_at = min(expiries.values(), default=0)
     return ProjectSnapshot(name, project, state.at, expires_at, len(state.topics), len(state.subscriptions), missing)

@@ -35,9 +35,9 @@ RINGS_MAX = 100  # series of topics, and as many of subscriptions
 IDLE_SECONDS = 60  # without traffic, before another resource may replace a series
 RATE_SECONDS = 10  # a rate is the mean of this many seconds
 
-TOPIC_FIELDS = tuple(Field(each.name) for each in SAMPLED_OF_TOPICS)
+TOPIC_FIELDS = tuple(Field(counter.name) for counter in SAMPLED_OF_TOPICS)
 SUBSCRIPTION_FIELDS = (
-    *(Field(each.name) for each in SAMPLED_OF_SUBSCRIPTIONS),
+    *(Field(counter.name) for counter in SAMPLED_OF_SUBSCRIPTIONS),
     *(Field(name, LAST) for name in GAUGES),
 )
 SERVER_FIELDS = (
@@ -85,7 +85,7 @@ class Samples:
             self._keep(self._subscriptions, number, SUBSCRIPTION_FIELDS, now // SECOND, asked=False)
         self.process = used()
         self.cpu = 0.0  # of one processor, in the last second
-        self.totals = dict.fromkeys((each.name for each in SAMPLED), 0)  # since the start of the server
+        self.totals = dict.fromkeys((counter.name for counter in SAMPLED), 0)  # since the start of the server
         self.last_row: Sequence[float] = [0.0] * len(SERVER_FIELDS)
         self.on_sample: list[Callable[[Interval], None]] = []
 
@@ -118,7 +118,7 @@ class Samples:
         counted = _sums(interval)
         self.totals = {name: was + new for (name, was), new in zip(self.totals.items(), counted, strict=True)}
         self.last_row = [
-            *(round(each / seconds, 3) for each in counted),
+            *(round(count / seconds, 3) for count in counted),
             interval.backlog_messages,
             interval.in_flight_messages,
             round(interval.oldest_age_seconds, 3),
@@ -144,7 +144,7 @@ class Samples:
         for number in interval.topics:
             self._keep(self._topics, number, TOPIC_FIELDS, at)
         for number, series in self._topics.items():
-            series.add(at, [round(each / seconds, 3) for each in interval.topics.get(number, NO_TOPIC_COUNTS)])
+            series.add(at, [round(count / seconds, 3) for count in interval.topics.get(number, NO_TOPIC_COUNTS)])
 
     def _add_subscriptions(self, interval: Interval, at: int, seconds: int) -> None:
         before = self.recent[-2].subscriptions
@@ -155,7 +155,7 @@ class Samples:
         nothing = SubscriptionTraffic()
         for number, series in self._subscriptions.items():
             traffic = interval.subscriptions.get(number, nothing)
-            series.add(at, [*(round(each / seconds, 3) for each in traffic.counted), *traffic[1:]])
+            series.add(at, [*(round(count / seconds, 3) for count in traffic.counted), *traffic[1:]])
 
     def _keep(
         self, rings: OrderedDict[int, Series], number: int, fields: Sequence[Field], at: int, *, asked: bool = False
@@ -177,27 +177,28 @@ class Samples:
     def of_topic(self, name: str) -> Sequence[float]:
         """Return the recent rates of the sampled counters of a topic."""
         number = self._traffic.find_topic(name)
-        found = [each.topics[number] for each in self._intervals if number in each.topics]
-        return [self._mean(each) for each in _sums_of(NO_TOPIC_COUNTS, found)]
+        found = [interval.topics[number] for interval in self._intervals if number in interval.topics]
+        return [self._mean(total) for total in _sums_of(NO_TOPIC_COUNTS, found)]
 
     def of_subscription(self, name: str) -> Sequence[float]:
         """Return the recent rates of the sampled counters of a subscription."""
         number = self._traffic.find_subscription(name)
-        found = [each.subscriptions[number].counted for each in self._intervals if number in each.subscriptions]
-        return [self._mean(each) for each in _sums_of(NO_SUBSCRIPTION_COUNTS, found)]
+        traffic = [interval.subscriptions.get(number) for interval in self._intervals]
+        found = [subscription.counted for subscription in traffic if subscription is not None]
+        return [self._mean(total) for total in _sums_of(NO_SUBSCRIPTION_COUNTS, found)]
 
     def busy_topics(self) -> set[str]:
         """Return topics with recent traffic."""
-        return {each.names[number] for each in self._intervals for number in each.topics}
+        return {interval.names[number] for interval in self._intervals for number in interval.topics}
 
     def busy_subscriptions(self) -> set[str]:
         """Return subscriptions with recent traffic, and watched ones."""
-        return {each.names[number] for each in self._intervals for number in each.subscriptions}
+        return {interval.names[number] for interval in self._intervals for number in interval.subscriptions}
 
     def rates(self) -> Mapping[str, float]:
         """Return the rates of the whole server."""
         sums = _sums_of((0,) * len(SAMPLED), map(_sums, self._intervals))
-        return {counter.name: self._mean(each) for counter, each in zip(SAMPLED, sums, strict=True)}
+        return {counter.name: self._mean(total) for counter, total in zip(SAMPLED, sums, strict=True)}
 
     def of_doors(self) -> dict[str, dict[str, float]]:
         first, last = self.recent[0].doors, self.recent[-1].doors
@@ -214,9 +215,9 @@ class Samples:
         """Return the largest flows from doors to topics, and from subscriptions to doors."""
         entered: Counter[tuple[str, str]] = Counter()
         left: Counter[tuple[str, str]] = Counter()
-        for each in self._intervals:
-            entered.update(each.entered)
-            left.update(each.left)
+        for interval in self._intervals:
+            entered.update(interval.entered)
+            left.update(interval.left)
         return self._flows(entered, most), self._flows(left, most)
 
     def _flows(self, counted: Counter[tuple[str, str]], most: int) -> list[Flow]:
@@ -273,7 +274,7 @@ class Samples:
         return list(self.recent)[1:]
 
     def _mean(self, amount: float) -> float:
-        seconds = sum(each.seconds for each in self._intervals)
+        seconds = sum(interval.seconds for interval in self._intervals)
         return round(amount / seconds, 3) if seconds else 0.0
 
 
@@ -287,7 +288,7 @@ def _sums_of(start: Counted, counted: Iterable[Counted]) -> Counted:
 
 def _sums(interval: Interval) -> Counted:
     """Return the sampled counters of all topics and subscriptions together, in the order of SAMPLED."""
-    subscriptions = (each.counted for each in interval.subscriptions.values())
+    subscriptions = (subscription.counted for subscription in interval.subscriptions.values())
     return _sums_of(NO_TOPIC_COUNTS, interval.topics.values()) + _sums_of(NO_SUBSCRIPTION_COUNTS, subscriptions)
 
 

@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def conflicts(self) -> list[Finding]:
-        return [each for each in self.findings if each.what == CONFLICT]
+        return [finding for finding in self.findings if finding.what == CONFLICT]
 
 
 class Applying:
@@ -106,18 +106,18 @@ class Applying:
     # ------------------------------------------------------------------ what has to be there
 
     async def _check(self, topology: Topology, turns: Turns) -> None:
-        made = {each.name for each in topology.all_topics()}
-        documents = {(each.kind, each.name) for each in topology.schemas}
+        made = {item.name for item in topology.all_topics()}
+        documents = {(item.kind, item.name) for item in topology.schemas}
         readers = [*topology.subscriptions, *(queue.subscription for queue in topology.queues)]
-        for each in readers:
+        for reader in readers:
             named = {
-                "topic": each.topic,
-                "dead_letter_policy": each.options.dead_letter_topic,
-                "expired_topic": each.options.expired_topic,
+                "topic": reader.topic,
+                "dead_letter_policy": reader.options.dead_letter_topic,
+                "expired_topic": reader.options.expired_topic,
             }
             for key, topic in named.items():
                 if topic and topic not in made and await self._queue.find_topic(topic) is None:
-                    place = (*each.place, key)
+                    place = (*reader.place, key)
                     raise SeedError.at(place, f"There is no topic {topic}, neither in the seed nor on the server")
             await turns.give()
         await self._check_labels([*topology.all_topics(), *readers])
@@ -129,8 +129,8 @@ class Applying:
                 except PenstockError as error:
                     raise SeedError.at((*seed.place, "messages", number), error.message) from None
             await turns.give()
-        extras = [(TOPIC, each.options.extras, each.place) for each in topology.all_topics()]
-        extras += [(SUBSCRIPTION, each.options.extras, each.place) for each in readers]
+        extras = [(TOPIC, item.options.extras, item.place) for item in topology.all_topics()]
+        extras += [(SUBSCRIPTION, item.options.extras, item.place) for item in readers]
         for kind, kept, place in extras:
             for vendor in filter(None, self._vendors.values()):
                 for needed in vendor.needs(kind, kept):

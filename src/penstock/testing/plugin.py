@@ -53,7 +53,7 @@ def _share(folder: Path) -> dict[str, Any]:
     """Start the server of all workers, or return the running one. It ends after the workers' parent process."""
     from penstock.testing.servers import start
 
-    with _locked(folder / "penstock.lock"):
+    with _lock(folder / "penstock.lock"):
         for ready_file in folder.glob("penstock-*/ready.json"):
             ready: dict[str, Any] = json.loads(ready_file.read_bytes())
             return ready
@@ -65,7 +65,7 @@ def _share(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     import fcntl
 
     with path.open("w") as file:

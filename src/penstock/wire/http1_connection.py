@@ -167,7 +167,7 @@ class HttpConnection(asyncio.Protocol):
             return
         view = memoryview(data)
         for at in range(0, len(view), _SLICE):
-            if self._crowded():
+            if self._is_crowded():
                 self._unfed = bytes(view[at:])
                 return
             self._take(view[at : at + _SLICE])
@@ -201,13 +201,13 @@ class HttpConnection(asyncio.Protocol):
         self._reader.forget()
         self._incoming.close()
 
-    def _crowded(self) -> bool:
+    def _is_crowded(self) -> bool:
         limits = self._host.limits
         return len(self._turns) >= limits.pipeline_max or self._waiting_bytes > limits.pipeline_bytes_max
 
     def _balance(self) -> None:
         """Pause or resume reading from the socket."""
-        wanted = self._ending or not (self._unfed or self._drained or self._crowded())
+        wanted = self._ending or not (self._unfed or self._drained or self._is_crowded())
         if wanted is self._reading or self._transport is None or self._transport.is_closing():
             return
         self._reading = wanted
@@ -288,7 +288,7 @@ class HttpConnection(asyncio.Protocol):
         if response.parts is not None:
             await self._stream(turn, response, response.parts)
         else:
-            self._send(self._encoded(turn, response))
+            self._send(self._encode(turn, response))
         if self._drained is not None:
             await self._drained
         if not turn.keep_alive or (self._host.connections.stopping and not self._turns):
@@ -313,7 +313,7 @@ class HttpConnection(asyncio.Protocol):
         left = self._ending or self._peer_done  # the peer disconnected meanwhile
         if turn.request.method == "HEAD" or left or self._host.connections.stopping:
             await parts.aclose()
-            self._send(self._encoded(turn, response if turn.request.method == "HEAD" else self._host.refusal(503)))
+            self._send(self._encode(turn, response if turn.request.method == "HEAD" else self._host.refusal(503)))
             return
         self._streaming = asyncio.get_running_loop().create_task(self._send_parts(turn, response, parts))
         try:
@@ -323,7 +323,7 @@ class HttpConnection(asyncio.Protocol):
             self._streaming = None
 
     async def _send_parts(self, turn: Arrival, response: Response, parts: AsyncGenerator[bytes, None]) -> None:
-        head = self._encoded(turn, response)  # sent with the first part, because an error is possible until then
+        head = self._encode(turn, response)  # sent with the first part, because an error is possible until then
         try:
             async with aclosing(parts):
                 async for part in parts:
@@ -340,7 +340,7 @@ class HttpConnection(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - a bug in one answer
             self._report(turn.request, error)
             if head:
-                self._send(self._encoded(turn, self._host.refusal(500)))
+                self._send(self._encode(turn, self._host.refusal(500)))
             else:
                 self._end(linger=False)
 
@@ -351,7 +351,7 @@ class HttpConnection(asyncio.Protocol):
     def _bare(self, status: int) -> bytes:
         return encode(self._host.refusal(status), date=self._host.date, connection="close")
 
-    def _encoded(self, turn: Arrival, response: Response) -> bytes:
+    def _encode(self, turn: Arrival, response: Response) -> bytes:
         last = not turn.keep_alive or (self._host.connections.stopping and not self._turns)
         last = last or (turn.old_version and response.parts is not None)  # HTTP/1.0 has no chunks
         connection = "close" if last else "keep-alive" if turn.old_version else ""

@@ -74,14 +74,14 @@ class RequestLog:
                 result, notable = response.status, notes(response)
                 if response.parts is not None:
                     result = BEGUN
-                    response.parts = self._counted(response.parts, verb, resource, response.status, since)
+                    response.parts = self._count_parts(response.parts, verb, resource, response.status, since)
                 return response
             finally:
                 self.write(verb, resource, result, since, **notable)
 
         return logged
 
-    async def _counted(
+    async def _count_parts(
         self, parts: AsyncGenerator[bytes, None], verb: str, resource: str, result: int, since: float
     ) -> AsyncGenerator[bytes, None]:
         sent = 0

@@ -126,17 +126,17 @@ class Connections:
         if not self.stopping:
             self.wind_down()
         left: list[Served] = []
-        if not await self._emptied(grace_seconds):
+        if not await self._wait_until_empty(grace_seconds):
             left = list(self)
             self._log.warning("closed, because they did not finish in time: %s", counted(len(left), "connection"))
             for connection in left:
                 connection.abort()
-            await self._emptied(ABORT_SECONDS)
+            await self._wait_until_empty(ABORT_SECONDS)
         if self._timer is not None:
             self._timer.cancel()
         return left
 
-    async def _emptied(self, seconds: float) -> bool:
+    async def _wait_until_empty(self, seconds: float) -> bool:
         if self._open:
             self._none_open.clear()
             try:

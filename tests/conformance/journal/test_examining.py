@@ -60,7 +60,7 @@ def test_a_store_in_use_is_looked_at_beside_its_server(data: Path) -> None:
 
 def test_messages_that_are_forgotten_meanwhile_are_not_missing(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_store(data) as queue:
-        recovered = examining._recovered
+        recovered = examining._recover
 
         def recover_then_delete(rows: examining.SqliteRows) -> examining.Recovery:
             found = recovered(rows)
@@ -70,7 +70,7 @@ def test_messages_that_are_forgotten_meanwhile_are_not_missing(data: Path, monke
                     pass
             return found
 
-        monkeypatch.setattr(examining, "_recovered", recover_then_delete)
+        monkeypatch.setattr(examining, "_recover", recover_then_delete)
         assert look(data)["rows"].level == "ok"
 
 

@@ -41,7 +41,7 @@ def test_an_old_java_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_an_old_java_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "_bundled", lambda: None)
+    monkeypatch.setattr(java, "_find_bundled", lambda: None)
     old = fake_java(tmp_path / "old", 'openjdk version "11.0.22" 2024-01-16')
     with pytest.raises(
         FailedPreconditionError, match=r"needs Java 17 or newer, but the Java of PATH \(.*\) is version 11"
@@ -50,7 +50,7 @@ def test_an_old_java_is_named_with_its_version(tmp_path: Path, monkeypatch: pyte
 
 
 def test_no_java_at_all_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "_bundled", lambda: None)
+    monkeypatch.setattr(java, "_find_bundled", lambda: None)
     with pytest.raises(FailedPreconditionError) as caught:
         java.find_java({"PATH": str(tmp_path)})
     assert "there is no Java on this machine" in caught.value.message
@@ -59,7 +59,7 @@ def test_no_java_at_all_says_what_to_install(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_java_home_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "_bundled", lambda: None)
+    monkeypatch.setattr(java, "_find_bundled", lambda: None)
     with pytest.raises(FailedPreconditionError, match=r"JAVA_HOME \(.*/bin/java\) does not run"):
         java.find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""})
 

@@ -135,14 +135,14 @@ def _split(first: int, until: int, row_bytes: float, batch_bytes: int) -> Iterat
         yield low, min(low + length, until)
 
 
-def _counted(first: int, count: int) -> pa.Array:
+def _count_up(first: int, count: int) -> pa.Array:
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
 
 
 _COLUMNS: dict[str, Callable[[MessageRange], pa.Array]] = {
     "topic": lambda messages: pa.repeat(pa.scalar(messages.topic, pa.string()), messages.length),
-    "offset": lambda messages: _counted(messages.first, messages.length),
-    "message_id": lambda messages: _counted(messages.first_id + messages.first, messages.length).cast(pa.string()),
+    "offset": lambda messages: _count_up(messages.first, messages.length),
+    "message_id": lambda messages: _count_up(messages.first_id + messages.first, messages.length).cast(pa.string()),
     "data": lambda messages: messages.stored.data(),
     "attributes": lambda messages: messages.stored.attributes(),
     "publish_time": lambda messages: messages.stored.publish_time(),

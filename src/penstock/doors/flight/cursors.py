@@ -49,10 +49,10 @@ class Cursors:
     async def open(self, asked: codec.CursorMove) -> dict[str, Any]:
         held = {cursor.topic: await self.hold(cursor, offset) for cursor, offset in self._read_move(asked)}
         answer: dict[str, Any] = {
-            "offsets": {topic: await self._offset(each.cursor) for topic, each in held.items()},
-            "opened": [topic for topic, each in held.items() if each.opened],
+            "offsets": {topic: await self._offset(cursor_state.cursor) for topic, cursor_state in held.items()},
+            "opened": [topic for topic, cursor_state in held.items() if cursor_state.opened],
         }
-        replaced = [topic for topic, each in held.items() if each.replaced]
+        replaced = [topic for topic, cursor_state in held.items() if cursor_state.replaced]
         return answer | ({"replaced": replaced} if replaced else {})
 
     async def advance(self, asked: codec.CursorMove) -> dict[str, Any]:
@@ -102,7 +102,9 @@ class Cursors:
         return Held(subscription)
 
     async def release(self, consumer: str) -> int:
-        names = [each.name for each in await self._queue.subscriptions() if each.options.extras.get(MARK) == consumer]
+        names = [
+            reader.name for reader in await self._queue.subscriptions() if reader.options.extras.get(MARK) == consumer
+        ]
         for name in names:
             await self._queue.delete_subscription(name)
         return len(names)
@@ -135,15 +137,17 @@ class Cursors:
         """
         names = [name for name in (cursor.subscription, cursor.other) if name]
         named = [await self._queue.find_subscription(name) for name in names]
-        found = [each for each in named if each is not None and each.options.extras.get(MARK) == cursor.consumer]
-        detached = [each for each in found if each.detached]
-        live = [each for each in found if not each.detached and each.topic == cursor.topic]
-        offsets = [await self._offset(each) for each in live]
+        found = [
+            reader for reader in named if reader is not None and reader.options.extras.get(MARK) == cursor.consumer
+        ]
+        detached = [reader for reader in found if reader.detached]
+        live = [reader for reader in found if not reader.detached and reader.topic == cursor.topic]
+        offsets = [await self._offset(reader) for reader in live]
         kept = live[offsets.index(max(offsets))] if live else None
-        for each in (*detached, *live):
-            if each is not kept:
-                await self._queue.delete_subscription(each.name)
-        return kept, any(each.topic == cursor.topic for each in detached)
+        for reader in (*detached, *live):
+            if reader is not kept:
+                await self._queue.delete_subscription(reader.name)
+        return kept, any(reader.topic == cursor.topic for reader in detached)
 
     async def _create(self, cursor: Cursor, offset: int) -> tuple[SubscriptionMetadata, bool]:
         """Create the cursor. Return it and whether it is new: another request may have created it meanwhile."""

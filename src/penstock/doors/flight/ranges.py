@@ -48,20 +48,20 @@ def limit(log: TopicLog, spans: Sequence[Span], rows: int | None, size: int | No
 
     If there are messages, the ranges have at least one.
     """
-    until = {each.topic.name: each.until for each in spans}
-    total_rows, total_bytes = sum(each.rows for each in spans), sum(each.bytes for each in spans)
+    until = {span.topic.name: span.until for span in spans}
+    total_rows, total_bytes = sum(span.rows for span in spans), sum(span.bytes for span in spans)
     if rows is not None and rows < total_rows:
-        shares = apportion(max(rows, 1), [each.rows for each in spans])
-        until |= {each.topic.name: each.first + share for each, share in zip(spans, shares, strict=True)}
+        shares = apportion(max(rows, 1), [span.rows for span in spans])
+        until |= {span.topic.name: span.first + share for span, share in zip(spans, shares, strict=True)}
     if size is not None and size < total_bytes:
-        for each in spans:
-            share = each.start + size * each.bytes // total_bytes
+        for span in spans:
+            share = span.start + size * span.bytes // total_bytes
             # The last offset with at most the share before it.
-            end = log.offset(each.topic, share + 1, each.first, each.until)
-            end = end if log.position(each.topic, end) <= share else end - 1
-            until[each.topic.name] = min(until[each.topic.name], max(end, each.first))
-    if total_rows and all(until[each.topic.name] == each.first for each in spans):
-        longest = max(spans, key=lambda each: each.rows)
+            end = log.offset(span.topic, share + 1, span.first, span.until)
+            end = end if log.position(span.topic, end) <= share else end - 1
+            until[span.topic.name] = min(until[span.topic.name], max(end, span.first))
+    if total_rows and all(until[span.topic.name] == span.first for span in spans):
+        longest = max(spans, key=lambda span: span.rows)
         until[longest.topic.name] = longest.first + 1
     return until
 
@@ -87,13 +87,13 @@ def backlog(log: TopicLog, topic: TopicBounds, first: int, until: int | None) ->
 
 def split(log: TopicLog, spans: Sequence[Span], size: int, rows: int | None, parts: int) -> list[Span]:
     """Split ranges into at least `parts` parts of about `size` bytes and at most `rows` rows."""
-    total = sum(each.bytes for each in spans)
+    total = sum(span.bytes for span in spans)
     target = max(1, min(size, -(-total // max(parts, 1))))
     found: list[Span] = []
-    if sum(-(-each.bytes // target) for each in spans) > PARTS_MAX + len(spans):
+    if sum(-(-span.bytes // target) for span in spans) > PARTS_MAX + len(spans):
         raise TooManyPartsError
-    for each in spans:
-        for part in _by_bytes(log, each, target):
+    for span in spans:
+        for part in _by_bytes(log, span, target):
             found += _by_rows(log, part, rows)
             if len(found) > PARTS_MAX:
                 raise TooManyPartsError
@@ -124,7 +124,7 @@ def _by_rows(log: TopicLog, part: Span, rows: int | None) -> list[Span]:
 def _at_least(log: TopicLog, found: list[Span], parts: int) -> list[Span]:
     """Halve the longest parts until there are enough parts, or each part is a single message."""
     while len(found) < parts and found:
-        index = max(range(len(found)), key=lambda each: found[each].rows)
+        index = max(range(len(found)), key=lambda position: found[position].rows)
         if found[index].rows < 2:
             break
         found[index : index + 1] = _by_rows(log, found[index], -(-found[index].rows // 2))

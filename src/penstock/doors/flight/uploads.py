@@ -157,18 +157,18 @@ class Upload:
         return Sent(
             sequence,
             [
-                ({"topic": topic}, self._publisher.publish(topic, drafts.split(each), *key))
-                for topic, each in rows.items()
+                ({"topic": topic}, self._publisher.publish(topic, drafts.split(group), *key))
+                for topic, group in rows.items()
             ],
         )
 
     def _stage_rows(self, rows: dict[str, Rows[Row]]) -> tuple[dict[str, Any], Future[bytes]]:
         """Publish all rows of a batch to the staging topic, each with its target as an attribute."""
         staged: Rows[Row] = Rows([], [])
-        for topic, each in rows.items():
+        for topic, group in rows.items():
             extra = len(TARGET) + len(topic.encode())
-            staged.drafts.extend((data, {**attributes, TARGET: topic}, key) for data, attributes, key in each.drafts)
-            staged.sizes.extend(size + extra for size in each.sizes)
+            staged.drafts.extend((data, {**attributes, TARGET: topic}, key) for data, attributes, key in group.drafts)
+            staged.sizes.extend(size + extra for size in group.sizes)
         target = next(iter(rows)) if len(rows) == 1 else None
         topic = self._staging.topic()
         return {"topic": topic, "target": target}, self._publisher.publish(topic, drafts.split(staged))

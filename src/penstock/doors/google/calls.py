@@ -194,7 +194,7 @@ class UnaryCall:
 
     def finish(self) -> None:
         if not self._stream.local_ended:
-            self._task = self._calls.run(self._run(), self._done)
+            self._task = self._calls.run(self._run(), self._on_done)
 
     def expire(self) -> None:
         if self._task is None:
@@ -228,7 +228,7 @@ class UnaryCall:
         except Exception as error:  # noqa: BLE001 - the outer edge: every failure becomes a status
             self._refuse(error)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         self._calls.tasks.discard(task)
         self._task = None
         self._body.close()
@@ -265,7 +265,7 @@ class StreamingCall:
         self.ended_with: Code | None = None
         self.resource = ""  # the subscription, for the request log
         self.messages = self.acks = 0  # messages sent and acked, for the request log
-        self._task: asyncio.Task[None] | None = calls.run(self._run(), self._done)
+        self._task: asyncio.Task[None] | None = calls.run(self._run(), self._on_done)
         calls.streaming.add(self)
         stream.set_deadline(None)
 
@@ -369,7 +369,7 @@ class StreamingCall:
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         self._calls.tasks.discard(task)
         self._task = None  # a task keeps its exception, and with it the frames of the stack
         self._calls.streaming.discard(self)

@@ -90,7 +90,7 @@ class Endpoints:
         try:
             self._check_address(literal, target)
         except DeniedError as error:
-            raise _unsupported(f"{error}; see the setting push_allow") from None
+            raise _unsupported_error(f"{error}; see the setting push_allow") from None
 
     async def addresses(self, target: Target) -> list[str]:
         """Return the addresses to connect to. Raise DeniedError if one is not allowed, OSError if there are none."""
@@ -139,19 +139,19 @@ def parse(url: str) -> Target:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
-        raise _unsupported("it is not a URL") from None
+        raise _unsupported_error("it is not a URL") from None
     if parts.scheme not in ("http", "https") or not host or parts.username or parts.password:
-        raise _unsupported("it is not an http or https URL")
+        raise _unsupported_error("it is not an http or https URL")
     if (
         len(url) > URL_BYTES_MAX
         or not url.isascii()
         or any(character <= " " or character == "\x7f" for character in url)
     ):
-        raise _unsupported("it is too long or has invalid characters")
+        raise _unsupported_error("it is too long or has invalid characters")
     secure = parts.scheme == "https"
     query = f"?{parts.query}" if parts.query else ""
     return Target(secure, host, port or (443 if secure else 80), (parts.path or "/") + query)
 
 
-def _unsupported(why: str) -> CallError:
+def _unsupported_error(why: str) -> CallError:
     return invalid(f"Unsupported push_endpoint: {why}.")

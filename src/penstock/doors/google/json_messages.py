@@ -83,7 +83,7 @@ def _check_value(field: Any, value: Any, path: str) -> None:
     elif field.type == _Field.TYPE_BYTES:
         if not isinstance(value, str) or not is_base64(value):
             kind = _Field.Type.Name(field.type)
-            raise invalid(f"Invalid value at '{path}' ({kind}), Base64 decoding failed for {_shown(value)}")
+            raise invalid(f"Invalid value at '{path}' ({kind}), Base64 decoding failed for {_shorten(value)}")
     elif not (_is_text(value) if field.type == _Field.TYPE_STRING else _can_parse(field, value)):
         named = f"type.googleapis.com/{message.full_name}" if message is not None else _Field.Type.Name(field.type)
         raise _wrong_value(path, named, value)
@@ -108,10 +108,10 @@ def _can_parse(field: Any, value: Any) -> bool:
 
 def _wrong_value(path: str, kind: str, value: Any) -> CallError:
     at = f" at '{path}'" if path else ""
-    return invalid(f"Invalid value{at} ({kind}), {_shown(value)}")
+    return invalid(f"Invalid value{at} ({kind}), {_shorten(value)}")
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """Return a scalar as JSON, cut to a readable length, and of a container only its kind."""
     if isinstance(value, str):
         return f'"{value[:_SHOWN_CHARACTERS]}"'

@@ -41,7 +41,7 @@ class RestCall:
     def finish(self) -> None:
         if not self._answering and not self._stream.local_ended:
             self._answering = True
-            self._calls.run(self._run(), self._done)
+            self._calls.run(self._run(), self._on_done)
 
     def expire(self) -> None:
         self._refuse(408)
@@ -69,7 +69,7 @@ class RestCall:
             response = error_response(mapped or CallError(Code.INTERNAL, "Internal error."))
         self._send(response)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         self._calls.tasks.discard(task)
         self._request = None
         self._body.close()

@@ -107,11 +107,11 @@ def key_id(key: Any) -> str:
 
 def _public(key: Any) -> dict[str, str]:
     numbers = key.public_key().public_numbers()
-    modulus, exponent = _unsigned(numbers.n), _unsigned(numbers.e)
+    modulus, exponent = _encode_unsigned(numbers.n), _encode_unsigned(numbers.e)
     return {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": key_id(key), "n": modulus, "e": exponent}
 
 
-def _unsigned(number: int) -> str:
+def _encode_unsigned(number: int) -> str:
     return _base64url(number.to_bytes((number.bit_length() + 7) // 8, "big"))
 
 

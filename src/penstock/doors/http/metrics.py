@@ -98,7 +98,7 @@ def render(
     yield from _family(LEFT_OUT, about, ((f'{{kind="{one.kind}"}}', one.left_out) for one in resources))
     yield from _series(OF_TOPICS, statistics.topics, lambda one: f'{{topic="{escape(one.topic)}"}}')
     yield from _series(OF_SUBSCRIPTIONS, statistics.subscriptions, _subscription_labels)
-    yield from _family(DROPPED, "Messages dropped without an ack, by reason.", _dropped(statistics))
+    yield from _family(DROPPED, "Messages dropped without an ack, by reason.", _drop_counts(statistics))
     refused = [(f'{{reason="{escape(reason)}"}}', n) for reason, n in sorted(statistics.publishes_refused.items())]
     yield from _family(REFUSED, "Publishes refused, by reason.", refused)
     yield from _family(DOORS, "Refused requests and connections of each protocol, by kind.", _events(doors))
@@ -139,7 +139,7 @@ def _subscription_labels(one: SubscriptionStatistics) -> str:
     return f'{{topic="{escape(one.topic)}",subscription="{escape(one.subscription)}"}}'
 
 
-def _dropped(statistics: BrokerStatistics) -> Iterator[tuple[str, Number]]:
+def _drop_counts(statistics: BrokerStatistics) -> Iterator[tuple[str, Number]]:
     for topic in statistics.topics:
         yield from _by_reason(topic.topic, "", topic.dropped)
     for one in statistics.subscriptions:

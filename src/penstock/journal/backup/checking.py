@@ -117,7 +117,7 @@ def recover_file(folder: Path, file: RowFile, recovery: Recovery, progress: Byte
     try:
         recovery.read(read_rows(folder, file, progress))
     except (DamagedStoreError, KeyError) as error:
-        raise _named(error, file) from error
+        raise _name_file(error, file) from error
 
 
 def _check_batches(folder: Path, file: RowFile, progress: BytesRead) -> None:
@@ -127,10 +127,10 @@ def _check_batches(folder: Path, file: RowFile, progress: BytesRead) -> None:
                 raise damaged(file)
             check_batch(row)
     except DamagedStoreError as error:
-        raise _named(error, file) from error
+        raise _name_file(error, file) from error
 
 
-def _named(error: Exception, file: RowFile) -> DamagedStoreError:
+def _name_file(error: Exception, file: RowFile) -> DamagedStoreError:
     """The file is what an operator can do something about, not the row."""
     return error if isinstance(error, DamagedStoreError) and file.name in error.message else damaged(file)
 

@@ -60,17 +60,17 @@ def examine(data: Path, *, deep: bool, now: int, progress: Callable[[int, int], 
         yield Finding("store", "problem", f"The store cannot be read: {error.strerror}.", "Look as its owner.")
         return
     except PenstockError as error:
-        yield _damaged(error)
+        yield _damage_finding(error)
         return
     try:
         yield from _content(rows, data, marked.seq if marked else None, now, deep, progress)
     except PenstockError as error:
-        yield _damaged(error)
+        yield _damage_finding(error)
     finally:
         rows.close()
 
 
-def _damaged(error: PenstockError) -> Finding:
+def _damage_finding(error: PenstockError) -> Finding:
     return Finding("store", "problem", error.message.removesuffix(RESTORE).strip(), RESTORE)
 
 
@@ -93,7 +93,7 @@ def _content(
     rows: SqliteRows, data: Path, marked: int | None, now: int, deep: bool, progress: Callable[[int, int], None]
 ) -> Iterator[Finding]:
     yield _structure(rows)
-    recovery = _recovered(rows)
+    recovery = _recover(rows)
     state = recovery.state
     messages = sum(topic.tail - topic.head for topic in state.topics.values())
     counts = {"topic": len(state.topics), "subscription": len(state.subscriptions), "message": messages}
@@ -118,7 +118,7 @@ def _structure(rows: SqliteRows) -> Finding:
     return Finding("structure", "ok", "The database is whole.")
 
 
-def _recovered(rows: SqliteRows) -> Recovery:
+def _recover(rows: SqliteRows) -> Recovery:
     recovery = Recovery()
     with rows.view():
         if (snapshot := rows.snapshot()) is not None:
@@ -189,7 +189,7 @@ def _every_row(rows: SqliteRows, recovery: Recovery, progress: Callable[[int, in
 
 def _require_forgotten(rows: SqliteRows, topic: Topic, first: int, until: int) -> None:
     """Messages that are missing are damage, unless a server has forgotten them since the state was read."""
-    now = _recovered(rows).state.topics.get(topic.number)
+    now = _recover(rows).state.topics.get(topic.number)
     if now is not None and now.head < until:
         raise DamagedStoreError(
             f"The store is damaged: topic {topic.name} lacks messages from offset {first} to {until}."

@@ -18,7 +18,7 @@ CHECK_SECONDS = 1.0  # asking the file system costs microseconds, but there is n
 class Reserve:
     def __init__(self, path: Path, size: int, *, clock: Callable[[], float], log: Callable[[str], None]) -> None:
         self._path, self._clock, self._log = path, clock, log
-        self.size = min(size, _held(path) + _available(path.parent) // 4)  # a small disk gets a small reserve
+        self.size = min(size, _held_bytes(path) + _available(path.parent) // 4)  # a small disk gets a small reserve
         self._slack = max(self.size // 4, SLACK_BYTES)
         self._checked_at = clock()
         self.released = False
@@ -30,7 +30,7 @@ class Reserve:
             self.released = True
             self._checked_at = self._clock()
             self._log(f"The disk of {self._path.parent} is full: new messages are refused until space returns.")
-        held = _held(self._path)
+        held = _held_bytes(self._path)
         self._path.unlink(missing_ok=True)
         return held > 0
 
@@ -46,7 +46,7 @@ class Reserve:
 
     def _take(self) -> bool:
         """Whether the whole reserve is on disk now."""
-        if _held(self._path) >= self.size:
+        if _held_bytes(self._path) >= self.size:
             return True
         try:
             with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "rb+") as file:
@@ -57,7 +57,7 @@ class Reserve:
             return False
 
 
-def _held(path: Path) -> int:
+def _held_bytes(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -79,7 +79,7 @@ class LogScanner:
         start, end = self.position_of(topic, low), self.position_of(topic, high)
         halve = False
         while low < high and start < position:
-            guess = (low + high) // 2 if halve else _interpolated(low, high, start, end, position)
+            guess = (low + high) // 2 if halve else _interpolate(low, high, start, end, position)
             first, positions = self._places_at(topic, guess)
             if positions[0] <= position <= positions[-1]:
                 return min(first + bisect_left(positions, position), high)
@@ -154,7 +154,7 @@ def _places(row: Row, low: int, high: int) -> Places:
     return Places(first_of(row[0]), positions)
 
 
-def _interpolated(low: int, high: int, start: int, end: int, position: int) -> int:
+def _interpolate(low: int, high: int, start: int, end: int, position: int) -> int:
     if end <= start:
         return low
     return min(low + (high - low) * (position - start) // (end - start), high - 1)

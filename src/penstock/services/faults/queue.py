@@ -95,14 +95,14 @@ class FaultyQueue:
         go: Callable[[], Future[Any]] = partial(getattr(self._queue, method), *args, **options)
         if options.get("unseen"):  # the door returns messages that no client has seen
             return go()
-        fault = self._faults.strike(self._called(method, named, args), OF_DECISIONS)
+        fault = self._faults.strike(self._record_call(method, named, args), OF_DECISIONS)
         if fault is None:
             return go()
         effect = fault.rule.effect
         if effect in REFUSING:
             return self._queue.loop.refused(error_of(fault.rule, fault.id))
         if effect == "close":  # in a task, so that earlier calls on the connection are answered
-            return asyncio.ensure_future(_lost())
+            return asyncio.ensure_future(_lose_reply())
         if effect == "hold":
             return asyncio.ensure_future(self._hold_call(fault, go))
         if effect == "expire":
@@ -249,7 +249,7 @@ class FaultyQueue:
 
     # ------------------------------------------------------------------ the subject of a call
 
-    def _called(self, method: str, named: Named, args: tuple[Any, ...]) -> Called:
+    def _record_call(self, method: str, named: Named, args: tuple[Any, ...]) -> Called:
         names: tuple[str, ...] = ()
         if named.receipts and args[0]:
             parts = parse_receipt(args[0] if isinstance(args[0], str) else args[0][0])
@@ -277,5 +277,5 @@ def _can_reorder(deliveries: Sequence[Delivery], most: int) -> bool:
     return len(deliveries) > 1 and (len(deliveries) <= most or len(set(keys)) == len(keys))
 
 
-async def _lost() -> Any:
+async def _lose_reply() -> Any:
     raise LostReplyError()

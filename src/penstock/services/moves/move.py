@@ -129,24 +129,26 @@ class Move:
         leased = await self._queue.lease_at(self.subscription, list(topics), holder=f"move {self.id}") if topics else []
         if len(leased) < len(topics):
             self._scan.leave(TAKEN, len(topics) - len(leased))
-        kept = {each.message.offset: each for each in leased}  # messages to put back
+        kept = {delivery.message.offset: delivery for delivery in leased}  # messages to put back
         try:
             published = await self._publish_all(leased, topics)
-            stale = set((await self._queue.ack([each.receipt for each in published])).stale) if published else set()
-            done = [each for each in published if each.receipt not in stale]
+            stale = (
+                set((await self._queue.ack([delivery.receipt for delivery in published])).stale) if published else set()
+            )
+            done = [delivery for delivery in published if delivery.receipt not in stale]
             for delivery in done:
                 del kept[delivery.message.offset]
-            self._unsettled -= {each.message.offset for each in done}
+            self._unsettled -= {delivery.message.offset for delivery in done}
             self.moved += len(done)
         finally:
             self._queue.put_back(list(kept.values()))
-        await self._forget([each for each in self._blocks if (each[1] + 1) * BLOCK <= self._scan.place])
+        await self._forget([block for block in self._blocks if (block[1] + 1) * BLOCK <= self._scan.place])
 
     async def _publish_all(self, leased: Sequence[Delivery], topics: Mapping[int, str]) -> list[Delivery]:
         """Return the deliveries that were published. Others were refused, or are unknown and stop the move."""
         assert self._scan is not None
-        self._unsettled |= {each.message.offset for each in leased}
-        decided = [self._publish(each, topics[each.message.offset]) for each in leased]
+        self._unsettled |= {delivery.message.offset for delivery in leased}
+        decided = [self._publish(delivery, topics[delivery.message.offset]) for delivery in leased]
         published, lost = [], None
         for delivery, answer in zip(leased, await asyncio.gather(*decided, return_exceptions=True), strict=True):
             offset = delivery.message.offset
@@ -167,7 +169,7 @@ class Move:
         attributes = message.attributes
         if self.choice.to is None or self.choice.restored:
             attributes = self._sources.without_source(attributes)
-            attributes = {name: each for name, each in attributes.items() if not name.startswith(_OWN_PREFIX)}
+            attributes = {name: value for name, value in attributes.items() if not name.startswith(_OWN_PREFIX)}
         delay = max(0, message.visible_at - now) / SECOND if message.visible_at else 0
         life = max(1, message.expires_at - now) / SECOND if message.expires_at else 0
         draft = Draft(message.data, attributes, message.ordering_key, delay, life)

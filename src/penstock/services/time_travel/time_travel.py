@@ -161,8 +161,8 @@ class TimeTravel:
 
     def _wake(self, namespace: str) -> None:
         """Wake all waiting pulls of a namespace, so that they wait on its current clock."""
-        for each in self._subscriptions(namespace):
-            self._loop.wakeups.wake_all(each.number)
+        for subscription in self._subscriptions(namespace):
+            self._loop.wakeups.wake_all(subscription.number)
 
     def _end_automatic(self, namespace: str) -> None:
         task = self._automatic.pop(namespace, None)
@@ -223,9 +223,9 @@ class TimeTravel:
         """Return the next due time that clients can see: a wait ends, a message moves, a lease is extended."""
         connected, now = {number for number, _ in self._connections.lease_seconds}, clock.now()
         dues = [
-            each.timers.next_due()
-            for each in self._subscriptions(namespace)
-            if each.options.dead_letter_topic or each.options.expired_topic or each.number in connected
+            reader.timers.next_due()
+            for reader in self._subscriptions(namespace)
+            if reader.options.dead_letter_topic or reader.options.expired_topic or reader.number in connected
         ]
         return min([due for due in [clock.next_alarm(), *dues] if due > now], default=FOREVER)
 
@@ -239,9 +239,9 @@ class TimeTravel:
         def act(broker: Broker, _: int) -> None:
             self._extend(broker, namespace, clock.now(), pace)
             waited_for = self._loop.wakeups.waited_for()
-            for each in self._subscriptions(namespace):
-                if each.options.expiration_seconds and each.number in waited_for:
-                    broker.touch_subscription(clock.now(), each.name)  # a waiting pull counts as use
+            for subscription in self._subscriptions(namespace):
+                if subscription.options.expiration_seconds and subscription.number in waited_for:
+                    broker.touch_subscription(clock.now(), subscription.name)  # a waiting pull counts as use
             broker.expire_resources(clock.now(), time_of)
 
         await self._loop.run(act)
@@ -264,19 +264,19 @@ class TimeTravel:
     def _next_polled(self, namespace: str, now: int) -> int:
         """Return the next due time of a polled subscription. Each poll counts once."""
         names = self._connections.polled or set()
-        polled = [each for each in self._subscriptions(namespace) if each.name in names]
-        dues = [due for each in polled if (due := each.timers.next_due()) > now]
-        names.difference_update(each.name for each in polled)
+        polled = [subscription for subscription in self._subscriptions(namespace) if subscription.name in names]
+        dues = [due for subscription in polled if (due := subscription.timers.next_due()) > now]
+        names.difference_update(subscription.name for subscription in polled)
         return min(dues, default=FOREVER)
 
     def _held_leases(self, namespace: str) -> Iterator[tuple[int, int, int]]:
         """Yield subscription, offset and stamp of every lease of a connected consumer."""
         connected = {number for number, _ in self._connections.lease_seconds}
-        for each in self._subscriptions(namespace):
-            for offset, entry in each.outstanding.items() if each.number in connected else ():
-                origin = self._engine.lease_origins.find(each.number, entry.stamp) if entry.leased else None
-                if origin is not None and (each.number, origin.holder) in self._connections.lease_seconds:
-                    yield each.number, offset, entry.stamp
+        for subscription in self._subscriptions(namespace):
+            for offset, entry in subscription.outstanding.items() if subscription.number in connected else ():
+                origin = self._engine.lease_origins.find(subscription.number, entry.stamp) if entry.leased else None
+                if origin is not None and (subscription.number, origin.holder) in self._connections.lease_seconds:
+                    yield subscription.number, offset, entry.stamp
 
     # ------------------------------------------------------------------ real time
 

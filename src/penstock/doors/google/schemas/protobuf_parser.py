@@ -163,7 +163,7 @@ class Parser:
         elif word == "enum" and self._peek().isidentifier():
             self._enum(message.enum_type.add())
         elif word == "reserved":
-            self._reserved(message)
+            self._parse_reserved(message)
         elif word in ("option", "extensions"):
             self._skip_statement()
         elif word == "oneof":
@@ -177,7 +177,7 @@ class Parser:
                 self._refuse(word, "a proto2 field needs a label")
             self._field(message, _FIELD.LABEL_OPTIONAL, word)
 
-    def _reserved(self, message: Any) -> None:
+    def _parse_reserved(self, message: Any) -> None:
         while True:
             if self._peek()[:1] in ("'", '"'):
                 message.reserved_name.append(self._next()[1:-1])

@@ -121,7 +121,7 @@ class Validation:
         settings = self._settings(topic)
         if settings is None:
             return drafts
-        allowed = await self._allowed(settings)
+        allowed = await self._allowed_revisions(settings)
 
         def work() -> list[Draft]:
             return [self._validate_draft(draft, allowed, settings) for draft in drafts]
@@ -139,7 +139,7 @@ class Validation:
         self._cache[topic.name] = (topic.options, settings)
         return settings
 
-    async def _allowed(self, settings: Any) -> list[Any]:
+    async def _allowed_revisions(self, settings: Any) -> list[Any]:
         revisions = await self._revisions(settings.schema) if settings.schema != DELETED_SCHEMA else []
         if not revisions:
             raise CallError(Code.NOT_FOUND, "Schema associated with topic deleted.")

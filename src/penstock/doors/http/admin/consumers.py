@@ -81,12 +81,12 @@ class CursorPage(msgspec.Struct):
 def connected_consumers(context: Context, subscription: SubscriptionMetadata) -> Iterator[tuple[str, Consumer]]:
     """Yield every connected consumer of a subscription with its door."""
     for door in context.condition.opened:
-        for each in door.consumers(subscription):
-            yield door.name, each
+        for consumer in door.consumers(subscription):
+            yield door.name, consumer
 
 
 def is_cursor(context: Context, subscription: SubscriptionMetadata) -> bool:
-    return any(each.kind == "cursor" for _, each in connected_consumers(context, subscription))
+    return any(consumer.kind == "cursor" for _, consumer in connected_consumers(context, subscription))
 
 
 async def list_consumers(call: Call[Project, None]) -> ConsumerList:
@@ -106,7 +106,7 @@ async def list_consumers(call: Call[Project, None]) -> ConsumerList:
 
 def merge_consumers(present: Sequence[tuple[str, Consumer]], holdings: Sequence[Holding]) -> list[ConsumerRecord]:
     """Merge connected consumers with their leases, then append holders that are no longer connected."""
-    left = {(each.door, each.holder): each for each in holdings}
+    left = {(holding.door, holding.holder): holding for holding in holdings}
     records = []
     for door, consumer in present:
         if consumer.kind == "cursor":
@@ -119,7 +119,7 @@ def merge_consumers(present: Sequence[tuple[str, Consumer]], holdings: Sequence[
             if shared is not None:
                 left[door, ""] = shared._replace(leases=shared.leases - own.leases)
         records.append(_connected_record(door, consumer, own))
-    absent = sorted((each for each in left.values() if each.leases > 0), key=lambda each: -each.leases)
+    absent = sorted((holding for holding in left.values() if holding.leases > 0), key=lambda holding: -holding.leases)
     return [*records, *map(_disconnected_record, absent)]
 
 
@@ -154,33 +154,33 @@ async def list_cursors(call: Call[CursorQuery, None]) -> CursorPage:
         names = (await call.queue.names(SUBSCRIPTIONS, start)).names
 
     async def choose(chunk: Sequence[str]) -> list[SubscriptionMetadata]:
-        return [each for each in await call.queue.find_subscriptions(chunk) if is_cursor(context, each)]
+        return [reader for reader in await call.queue.find_subscriptions(chunk) if is_cursor(context, reader)]
 
     wanted = await context.listing.map_chunks(choose, names, CHUNK_NAMES)
-    page = page_of(wanted, query, lambda each: each.name)
+    page = page_of(wanted, query, lambda subscription: subscription.name)
     return CursorPage(await _cursors(context, page.items), page.next_page_token, page.total)
 
 
 async def _cursors(context: Context, subscriptions: Sequence[SubscriptionMetadata]) -> list[CursorRecord]:
     records = []
-    for each in subscriptions:
-        consumer = next((one for _, one in connected_consumers(context, each) if one.kind == "cursor"), None)
-        topic = await context.queue.find_topic(each.topic)
+    for subscription in subscriptions:
+        consumer = next((one for _, one in connected_consumers(context, subscription) if one.kind == "cursor"), None)
+        topic = await context.queue.find_topic(subscription.topic)
         if consumer is None or topic is None:
             continue
-        for counted in await context.queue.subscription_statistics([each.name]):
+        for counted in await context.queue.subscription_statistics([subscription.name]):
             lag = counted.backlog_messages  # a cursor has nothing outstanding
             records.append(
                 CursorRecord(
                     consumer.holder,
-                    each.name,
-                    each.topic,
+                    subscription.name,
+                    subscription.topic,
                     topic.tail - lag,
                     lag,
                     counted.backlog_bytes,
                     _batch(consumer.batch),
                     instant(counted.used_at),
-                    made_at(each.created_at),
+                    made_at(subscription.created_at),
                 )
             )
     return records

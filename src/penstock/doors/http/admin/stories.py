@@ -94,7 +94,7 @@ async def show_story(call: Call[Project, None]) -> StoryRecord:
     story = call.services.stories.of(topic.name, offset, offset + 1)
     since = made_at(story.known_since)
     sentence = f"Events before {since:%Y-%m-%d %H:%M:%S} UTC are not kept."
-    events = [_event(each) for each in story.events[offset]]
+    events = [_event(event) for event in story.events[offset]]
     return StoryRecord(events, story.is_complete(offset), since, sentence)
 
 
@@ -110,20 +110,20 @@ async def list_stories(call: Call[StoriesQuery, None]) -> StoriesPage:
     return StoriesPage(stories, until, until == topic.tail)
 
 
-def _event(each: Event) -> StoryEvent:
-    at, until, name = made_at(each.at), instant(each.until), parts_of(each.subscription, SUBSCRIPTIONS)[1]
-    other = each.other.rpartition("/")[2]
-    clock = _clock(until, at) if until is not None and each.until < FOREVER else ""
-    sentence = _SENTENCES[each.kind].format(
+def _event(event: Event) -> StoryEvent:
+    at, until, name = made_at(event.at), instant(event.until), parts_of(event.subscription, SUBSCRIPTIONS)[1]
+    other = event.other.rpartition("/")[2]
+    clock = _clock(until, at) if until is not None and event.until < FOREVER else ""
+    sentence = _SENTENCES[event.kind].format(
         name=name,
-        protocol=f" ({PROTOCOLS.get(each.door, each.door)})" if each.door else "",
+        protocol=f" ({PROTOCOLS.get(event.door, event.door)})" if event.door else "",
         deadline=f" Ack deadline {clock} UTC." if clock else "",
         again=f" Next delivery from {clock} UTC on." if clock else "",
         origin=f", moved here from {other}" if other else "",
         away=f" from {name}" if name else "",
         other=other or "a deleted topic",
     )
-    return StoryEvent(at, each.kind, each.subscription or None, each.door, sentence, each.other or None)
+    return StoryEvent(at, event.kind, event.subscription or None, event.door, sentence, event.other or None)
 
 
 def _clock(until: datetime, at: datetime) -> str:

@@ -148,9 +148,9 @@ async def list_subscriptions(call: Call[SubscriptionQuery, None]) -> Subscriptio
         page = await sorted_page(context, names, query, query.sort)
 
     async def work(chunk: Sequence[str]) -> list[Subscription]:
-        found = {each.name: each for each in await call.queue.find_subscriptions(chunk)}
+        found = {subscription.name: subscription for subscription in await call.queue.find_subscriptions(chunk)}
         counted = await call.queue.subscription_statistics(list(found))
-        return [_record(context, found[each.subscription], each) for each in counted]
+        return [_record(context, found[statistics.subscription], statistics) for statistics in counted]
 
     records = await context.listing.map_chunks(work, page.items, CHUNK_ROWS)
     return SubscriptionPage(with_recent(context, records, query.recent), page.next_page_token, page.total)
@@ -178,7 +178,7 @@ def _column(context: Context, sort: str) -> CountValues:
     queue, rates = context.queue, context.rates
 
     async def rate(names: Sequence[str]) -> dict[str, Value]:
-        index = [each.rate for each in SAMPLED_OF_SUBSCRIPTIONS].index(_RATES[sort])
+        index = [counter.rate for counter in SAMPLED_OF_SUBSCRIPTIONS].index(_RATES[sort])
         return within(names, {name: rates.of_subscription(name)[index] for name in rates.busy_subscriptions()})
 
     async def backlog(names: Sequence[str]) -> dict[str, Value]:
@@ -189,7 +189,7 @@ def _column(context: Context, sort: str) -> CountValues:
             names = list(await queue.backlog_messages(names))
         found = await queue.subscription_statistics(names)
         value = attrgetter(_COLUMNS[sort])
-        return {each.subscription: value(each) for each in found}
+        return {statistics.subscription: value(statistics) for statistics in found}
 
     if sort in _RATES:
         return rate
@@ -300,7 +300,7 @@ async def subscription_record(context: Context, one: SubscriptionMetadata) -> Su
 
 def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionStatistics) -> Subscription:
     project, last = parts_of(one.name, SUBSCRIPTIONS)
-    present = [each for _, each in connected_consumers(context, one)]
+    present = [consumer for _, consumer in connected_consumers(context, one)]
     return Subscription(
         name=one.name,
         project=project,
@@ -310,7 +310,7 @@ def _record(context: Context, one: SubscriptionMetadata, counted: SubscriptionSt
         detached=one.detached,
         options=shown_options(one.options),
         kind=_kind(context, one, present),
-        consumers=sum(each.kind != "cursor" for each in present),
+        consumers=sum(consumer.kind != "cursor" for consumer in present),
         names=Names(**context.condition.names.of_subscription(one.name, one.topic)),
         **counts_of(context, counted),
     )
@@ -325,7 +325,7 @@ def _kind(
 ) -> Literal["pull", "push", "queue", "cursor"]:
     if context.is_pushed(one):
         return "push"
-    if any(each.kind == "cursor" for each in present):
+    if any(consumer.kind == "cursor" for consumer in present):
         return "cursor"
     return "queue" if is_queue(one) else "pull"
 

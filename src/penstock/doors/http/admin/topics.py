@@ -106,14 +106,14 @@ def _column(context: Context, sort: str) -> CountValues:
     async def size(names: Sequence[str]) -> dict[str, Value]:
         found = await queue.find_topics(names)
         if sort == "messages":
-            return {each.name: each.tail - each.head for each in found}
-        return {each.name: each.position - each.head_position for each in found}
+            return {topic.name: topic.tail - topic.head for topic in found}
+        return {topic.name: topic.position - topic.head_position for topic in found}
 
     async def statistic(names: Sequence[str]) -> dict[str, Value]:
         found = await queue.topic_statistics(names)
         if sort == "subscriptions":
-            return {each.topic: each.subscriptions for each in found}
-        return {each.topic: each.last_publish_at for each in found}
+            return {counts.topic: counts.subscriptions for counts in found}
+        return {counts.topic: counts.last_publish_at for counts in found}
 
     if sort == "rate":
         return rate
@@ -155,9 +155,10 @@ async def topic_of(call: Call[Any, Any], name: str | None = None) -> TopicMetada
 
 
 async def topic_records(context: Context, topics: Sequence[TopicMetadata]) -> list[Topic]:
-    found = {each.topic: each for each in await context.queue.topic_statistics([each.name for each in topics])}
-    queues = {each.name for each in topics if await context.queue.find_queue(each.name, _reader(each.name)) is not None}
-    return [_record(context, each, found[each.name], queues) for each in topics if each.name in found]
+    names = [topic.name for topic in topics]
+    found = {counts.topic: counts for counts in await context.queue.topic_statistics(names)}
+    queues = {name for name in names if await context.queue.find_queue(name, _reader(name)) is not None}
+    return [_record(context, topic, found[topic.name], queues) for topic in topics if topic.name in found]
 
 
 def _reader(topic: str) -> str:
