@@ -48,7 +48,7 @@ def test_a_stream_ends_when_its_subscription_gets_a_push_endpoint(client: Client
         next(stream)
     assert (error.value.code().name, error.value.details()) == PUSHED
     client.call("ModifyPushConfig", subscription=name, push_config={})
-    assert client.pull(name, timeout=0.1) == []
+    assert client.pull(name, timeout=1.1) == []
 
 
 def version(client: Client, name: str) -> str:
