@@ -128,6 +128,17 @@ def test_what_the_doors_keep_is_compared_and_changed_field_by_field() -> None:
     run(scenario)
 
 
+def test_settings_that_never_run_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(harness: Harness) -> None:
+        tables = [{"name": f"s{n}", "topic": "orders", "pubsub": {"bigquery_config": {"table": "p.d.t"}}} for n in "12"]
+        await harness.seed({"topics": [{"name": "orders"}], "subscriptions": tables})
+
+    run(scenario)
+    assert [record.getMessage() for record in caplog.records] == [
+        "a subscription of a seed has bigquery_config, which this server stores but does not run"
+    ]
+
+
 # ---------------------------------------------------------------------- first messages
 
 

@@ -7,6 +7,7 @@ names of the .proto files. A duration is `"10s"`, a number of seconds, or {"seco
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from google.protobuf import json_format
 
 from penstock.doors.google import update_masks
-from penstock.doors.google.destinations import check_destinations, fill_version
+from penstock.doors.google.destinations import KeptSettings, check_destinations, fill_version
 from penstock.doors.google.endpoints import Endpoints
 from penstock.doors.google.errors import CallError
 from penstock.doors.google.json_messages import parse_message
@@ -32,6 +33,8 @@ KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
 _DURATION = "google.protobuf.Duration"
 _Revisions = response("ListSchemaRevisionsResponse")
 
+log = logging.getLogger("penstock.doors.google")
+
 
 class Seeds:
     """The Pub/Sub part of a seed."""
@@ -42,6 +45,7 @@ class Seeds:
     def __init__(self, endpoints: Endpoints, now: Callable[[], int]) -> None:
         self._endpoints = endpoints
         self._now = now
+        self._kept = KeptSettings(log)
 
     def read(self, kind: str, given: Mapping[str, Any], project: str, options: Any) -> Mapping[str, str]:
         message_kind, brokers = KINDS[kind]
@@ -56,6 +60,7 @@ class Seeds:
             else:
                 self._check_subscription(message, options)
             kept = settings_to_keep(message, brokers)
+        self._kept.note(f"a {kind} of a seed", message)
         return {EXTRAS: kept} if kept else {}
 
     def _check_subscription(self, message: Any, options: Any) -> None:
