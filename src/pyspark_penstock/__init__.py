@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DefaultSource = PenstockDataSource  # the name Spark looks for in every `pyspark_*` package
 
 __all__ = ["DefaultSource", "PenstockDataSource", "register", "__version__"]
-__version__ = "0.1.0"
+__version__ = "0.6.0"
 
 
 def register(spark: SparkSession) -> None:
