@@ -87,8 +87,9 @@ nightly-spark: $(DEV)/.stamp
 nightly-oldest: $(OLDEST)/.stamp # every test of Spark, not only the long ones, on the oldest release we run on
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/spark $(ARGS)
 
-nightly-order: $(DEV)/.stamp browser # each file alone, then everything in three orders
+nightly-order: $(DEV)/.stamp browser # each file alone, tests with fixtures of their own, then everything in three orders
 	$(DEV)/bin/python -m tests.alone
+	$(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests --ignore tests/spark --alone $(ARGS)
 	for seed in $(SEEDS); do $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests --seed $$seed $(ARGS) || exit 1; done
 
 nightly-packages: $(DEV)/.stamp # the wheel in clean environments, with each extra, on every Python we name that is here
@@ -99,7 +100,7 @@ COMPILE := PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_FIND_LINKS= $(LOCK
 	--generate-hashes --strip-extras --allow-unsafe --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-lock: $(LOCK)/.stamp ## choose versions anew and write locks/*.txt
+lock: $(LOCK)/.stamp ## choose the newest versions and write locks/*.txt
 	$(COMPILE) --extra google --extra azure --extra flight --extra spark --extra delta \
 		--output-file locks/test.txt pyproject.toml locks/build.in locks/test.in
 	$(COMPILE) --extra google --extra azure --extra flight --constraint locks/test.txt --output-file locks/serve.txt \

@@ -41,6 +41,7 @@ def rounds() -> Callable[[int, int], int]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, help="Seed of the order of tests. A random one by default.")
+    parser.addoption("--alone", action="store_true", help="Set up shared fixtures again for every test.")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -94,7 +95,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     with time_limit(f"the teardown of {item.nodeid}", _seconds()):
-        return (yield)
+        result = yield
+        if item.config.option.alone:  # the next test gets no server, topic or page that this one has used
+            item.session._setupstate.teardown_exact(None)
+        return result
 
 
 def _seconds() -> float:
