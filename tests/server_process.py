@@ -10,6 +10,7 @@ tries it again and again and so meets itself. So they are taken from below those
 from __future__ import annotations
 
 import atexit
+import fcntl
 import itertools
 import json
 import os
@@ -17,22 +18,22 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TextIO
 
 import psutil
 
 SECONDS = 60.0  # only a failing test waits so long
 DOORS = ("pubsub", "azure", "text", "flight", "http")
 ROOT = Path(__file__).resolve().parents[1]
-WORKERS_MAX = 16  # of one run of the tests; each has ports of its own
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS_MAX
-_MINE = range(20_000 + _WORKER, 32_000, WORKERS_MAX)
-_START = os.getpid() * 331 % len(_MINE)  # another run begins elsewhere, also one whose process id is the next
-_PORTS = itertools.islice(itertools.cycle(_MINE), _START, None)
+PORTS = range(20_000, 32_000)
+BLOCK = 1000  # ports that one process of the tests claims
+_claims: list[TextIO] = []  # locked files
 
 
 class ServerProcess:
@@ -151,12 +152,31 @@ class ServerProcess:
 
 
 def free_port() -> str:
-    for port in itertools.islice(_PORTS, len(_MINE)):
+    ports = _claimed_ports()
+    for port in itertools.islice(ports, BLOCK):
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
             return str(port)
     raise AssertionError("no port is free")
+
+
+@cache
+def _claimed_ports() -> Iterator[int]:
+    """Claim a block of ports until the end of this process, and return them in turn.
+
+    Other runs of the tests may go on beside this one. A port that is free now would be free for them, too.
+    """
+    folder = Path(tempfile.gettempdir(), "penstock-test-ports")
+    folder.mkdir(exist_ok=True)
+    for first in PORTS[::BLOCK]:
+        claim = (folder / str(first)).open("w")
+        with suppress(BlockingIOError):
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _claims.append(claim)
+            return itertools.cycle(range(first, first + BLOCK))
+        claim.close()
+    raise AssertionError("too many runs of the tests at once: every block of ports is claimed")
 
 
 @atexit.register
