@@ -279,7 +279,7 @@ def _open_http(opening: Opening) -> Door:
     queue = opening.queue.at("http")
     services = Services(queue, opening.moves)
     data = None if settings.memory else str(Path(settings.data).absolute())
-    about = About(queue.clock.now(), data, [ShownSetting(*each) for each in shown_settings(settings)])
+    about = About(queue.clock.now(), data, [ShownSetting(*setting) for setting in shown_settings(settings)])
     return HttpDoor(
         statistics=queue.engine,
         condition=condition,
@@ -351,7 +351,7 @@ def _open_google(opening: Opening) -> Door:
     settings = opening.settings
     common = opening.common("pubsub", "google")
     common["options"] = replace(settings.pubsub, reset=settings.memory or settings.pubsub.reset)
-    queue = opening.queue_at("pubsub", [each.name for each in Code if each is not Code.OK])
+    queue = opening.queue_at("pubsub", [code.name for code in Code if code is not Code.OK])
     return GoogleDoor(queue=queue, condition=opening.condition, own_ports=settings.ports(), **common)
 
 

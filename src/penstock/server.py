@@ -277,7 +277,7 @@ def _read_ready_file(path: str | None) -> tuple[int | None, list[str]]:
         content = json.loads(Path(path or "").read_bytes())
         pid = content.pop("pid", None)
         if isinstance(pid, int):
-            return pid, [str(each) for each in content.values()]
+            return pid, [str(value) for value in content.values()]
     return None, []
 
 

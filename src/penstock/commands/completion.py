@@ -129,12 +129,14 @@ def _valued_option(command: Any, word: str) -> Any:
 
 def _names(metavar: str, parameter: str) -> Iterator[tuple[str, str]]:
     if metavar == "SHELL":
-        yield from ((each, "") for each in SCRIPTS)
+        yield from ((shell, "") for shell in SCRIPTS)
     elif parameter == "context" or metavar == "CONTEXT":
         from penstock.commands.contexts import contexts_file, read_contexts
 
         with suppress(PenstockError):
-            yield from ((name, each.address) for name, each in read_contexts(contexts_file(os.environ)).by_name.items())
+            yield from (
+                (name, context.address) for name, context in read_contexts(contexts_file(os.environ)).by_name.items()
+            )
     elif metavar in LISTS:
         with suppress(PenstockError):
             yield from _on_server(LISTS[metavar])

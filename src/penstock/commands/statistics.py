@@ -15,7 +15,7 @@ from penstock.commands.session import Session, on_server
 from penstock.commands.topics import limit_option
 from penstock.commands.value_parsers import parse_duration
 
-FLOWS = [*(each.name for each in SAMPLED if each.unit == "messages"), "commits"]
+FLOWS = [*(counter.name for counter in SAMPLED if counter.unit == "messages"), "commits"]
 FIELDS = [
     *(Column(f"{name.replace('_', ' ')}/s", f"{name}.per_second", rate) for name in FLOWS),
     *(Column(name.replace("_", " "), f"{name}.total", count) for name in FLOWS),

@@ -62,7 +62,7 @@ FIELDS: dict[str, Callable[[Message], bytes]] = {
     "a": lambda message: str(message.get("attempt", "")).encode(),
     "%": lambda message: b"%",
 }
-KNOWN = " ".join(f"%{each}" for each in FIELDS)
+KNOWN = " ".join(f"%{field}" for field in FIELDS)
 
 
 def parse_template(text: str) -> list[Piece]:

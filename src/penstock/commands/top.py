@@ -131,7 +131,7 @@ def _head(totals: dict[str, Any]) -> Iterator[str]:
     def a_second(name: str) -> str:
         return f"{name.replace('_', ' ')} {rate(totals[name]['per_second'])}/s"
 
-    yield "   ".join(a_second(each.name) for each in SAMPLED if each.unit == "messages")
+    yield "   ".join(a_second(counter.name) for counter in SAMPLED if counter.unit == "messages")
     yield (
         f"backlog {count(totals['backlog_messages'])}   in flight {count(totals['in_flight_messages'])}   "
         f"oldest {age(totals['oldest_age_seconds'])}   commits {rate(totals['commits']['per_second'])}/s, "

@@ -75,17 +75,17 @@ class Actions:
     def _split(self, asked: codec.Split) -> Any:
         if asked.bytes < 1 or asked.parts < 0 or (asked.rows is not None and asked.rows < 1):
             raise InvalidArgumentError("split: bytes and rows are 1 or more, parts is 0 or more")
-        names = [self._names.topic(each.topic) for each in asked.ranges]
+        names = [self._names.topic(part.topic) for part in asked.ranges]
         topics = {topic.name: topic for topic in self._log.bounds(list(dict.fromkeys(names)), missing_ok=True)}
         spans, replaced = [], []
-        for name, each in zip(names, asked.ranges, strict=True):
+        for name, part in zip(names, asked.ranges, strict=True):
             if name not in topics:
                 continue
             topic = topics[name]
-            if each.identity not in ("", topic.identity):
+            if part.identity not in ("", topic.identity):
                 replaced.append(topic.name)
                 continue
-            first, until = ranges.check_range(topic, each.first, each.until, lossy=True)
+            first, until = ranges.check_range(topic, part.first, part.until, lossy=True)
             if first < until:
                 spans.append(ranges.span(self._log, topic, first, until))
         parts = ranges.split(self._log, spans, asked.bytes, asked.rows, asked.parts)

@@ -89,7 +89,7 @@ class Downloads:
             return []
         now = self.clock()
         with self.changed:
-            late = [each for each in self._all if each.blocked_seconds(now) >= self._unread_seconds]
+            late = [download for download in self._all if download.blocked_seconds(now) >= self._unread_seconds]
         for download in late:
             if download.blocked_seconds(now) >= self._unread_seconds + LINGER_SECONDS:
                 self._hang_up(download.peer)
@@ -146,7 +146,7 @@ class Downloads:
         until = self.clock() + 2 * HOLD_SECONDS
         while not there_is_room():
             now = self.clock()
-            blocked = max(self._all, key=lambda each: each.blocked_seconds(now), default=None)
+            blocked = max(self._all, key=lambda download: download.blocked_seconds(now), default=None)
             if blocked is not None and blocked.blocked_seconds(now) > HOLD_SECONDS and not blocked.disconnected:
                 blocked.disconnected = True
                 self._hang_up(blocked.peer)

@@ -167,7 +167,7 @@ def _maps(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], li
 
 def _without_nulls(column: pa.MapArray) -> pa.MapArray:
     """Replace null maps, which may have entries, by empty maps."""
-    return pa.array([each or [] for each in column.to_pylist()], column.type)
+    return pa.array([value or [] for value in column.to_pylist()], column.type)
 
 
 def _layout(column: pa.Array) -> tuple[list[int], bytes]:

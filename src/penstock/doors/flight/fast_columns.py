@@ -52,7 +52,7 @@ class FastColumns(NamedTuple):
 
     def slice(self, start: int, length: int) -> FastColumns:
         rows = self.rows[start : start + length]
-        begin, end, map_index = (each.slice(start, length) for each in (self.begin, self.end, self.map_index))
+        begin, end, map_index = (array.slice(start, length) for array in (self.begin, self.end, self.map_index))
         return FastColumns(self.body, rows, begin, end, self.maps, map_index)
 
     def data(self) -> pa.Array:
@@ -65,7 +65,7 @@ class FastColumns(NamedTuple):
         first, last = (_row.decode(self.rows[index]).publish_time for index in (0, -1))
         if first == last:  # then all times between are the same, because the times of a topic never decrease
             return pa.repeat(pa.scalar(first // 1000, TIME), len(self.begin))
-        lengths = pa.array([len(each) + len(NO_KEY_THEN_TIME) for each in self.maps], pa.int32())
+        lengths = pa.array([len(entry) + len(NO_KEY_THEN_TIME) for entry in self.maps], pa.int32())
         begin = pc.add(self.end, lengths.take(self.map_index))
         nanoseconds = pc.binary_reverse(_between(self.body, begin, pc.add(begin, _int32(8))))
         times = pa.Array.from_buffers(pa.int64(), len(begin), [None, nanoseconds.buffers()[2]])

@@ -41,16 +41,16 @@ def _codes(column: pa.MapArray) -> pa.DictionaryArray | None:
         or edges != list(range(first, first + width * rows + 1, width))
     ):
         return None
-    keys, items = (each[first:last].dictionary_encode() for each in (column.keys, column.items))
+    keys, items = (values[first:last].dictionary_encode() for values in (column.keys, column.items))
     pairs = pc.add(pc.multiply(keys.indices.cast(pa.int64()), len(items.dictionary)), items.indices.cast(pa.int64()))
     pairs = pairs.dictionary_encode()
     lists = pa.FixedSizeListArray.from_arrays(pairs.indices.cast(pa.int64()), width)
     codes = None
     for index in range(width):
-        each = pc.list_element(lists, index)
+        pair = pc.list_element(lists, index)
         if codes is not None:  # numbered again each time, so that the product stays small
-            each = pc.add(pc.multiply(codes.indices.cast(pa.int64()), len(pairs.dictionary)), each)
-        codes = each.dictionary_encode()
+            pair = pc.add(pc.multiply(codes.indices.cast(pa.int64()), len(pairs.dictionary)), pair)
+        codes = pair.dictionary_encode()
     return codes
 
 

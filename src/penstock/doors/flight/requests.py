@@ -129,9 +129,13 @@ class Requests:
         while True:
             found = await self._topics(names, missing_ok=asked.missing_ok)
             left = until - loop.time()
-            if left <= 0 or self.waiters.closed or any(each.tail > after.get(each.name, each.tail) for each in found):
+            if (
+                left <= 0
+                or self.waiters.closed
+                or any(topic.tail > after.get(topic.name, topic.tail) for topic in found)
+            ):
                 break
-            await self.waiters.wait({each.number for each in found}, left)
+            await self.waiters.wait({topic.number for topic in found}, left)
         await self._queue.commit()
         bounds = {}
         for topic in found:
@@ -152,7 +156,7 @@ class Requests:
         if not missing_ok:
             return [await existing_topic(self._queue, name) for name in names]
         found = [await self._queue.find_topic(name) for name in names]
-        return [each for each in found if each is not None]
+        return [topic for topic in found if topic is not None]
 
     async def _find(self, asked: codec.Find) -> dict[str, Any]:
         offsets = {}

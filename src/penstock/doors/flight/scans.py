@@ -47,17 +47,17 @@ class Scan:
         return pieces if len(self._spans) == 1 else join_small(pieces, batch_bytes)
 
     def _find(self, names: codec.Names, wanted: Sequence[codec.Range]) -> Iterator[Span]:
-        full = [names.topic(each.topic) for each in wanted]
+        full = [names.topic(part.topic) for part in wanted]
         known = self._log.bounds(list(dict.fromkeys(full)), missing_ok=self._lossy)
         topics = {topic.name: topic for topic in known}
-        for name, each in zip(full, wanted, strict=True):
+        for name, part in zip(full, wanted, strict=True):
             if name not in topics:
                 continue
             topic = topics[name]
-            if each.identity in ("", topic.identity):
-                yield Span(topic, *ranges.check_range(topic, each.first, each.until, lossy=self._lossy))
+            if part.identity in ("", topic.identity):
+                yield Span(topic, *ranges.check_range(topic, part.first, part.until, lossy=self._lossy))
             elif not self._lossy:
-                raise OutOfRangeError(name, each.first)
+                raise OutOfRangeError(name, part.first)
 
     def _pieces(self, place: Place, batch_bytes: Callable[[], int]) -> Iterator[tuple[pa.RecordBatch, Place]]:
         with flight_errors(self._logger, "a scan"):

@@ -27,13 +27,13 @@ class Metric(NamedTuple):
 
 
 OF_TOPICS = [
-    *(Metric(each.metric, f"counts.{each.field}", each.help) for each in TOPIC_COUNTERS),
+    *(Metric(counter.metric, f"counts.{counter.field}", counter.help) for counter in TOPIC_COUNTERS),
     Metric("penstock_topic_head_offset", "head", "First offset still kept."),
     Metric("penstock_topic_tail_offset", "tail", "Offset of the next message."),
 ]
 
 OF_SUBSCRIPTIONS = [
-    *(Metric(each.metric, f"counts.{each.field}", each.help) for each in SUBSCRIPTION_COUNTERS),
+    *(Metric(counter.metric, f"counts.{counter.field}", counter.help) for counter in SUBSCRIPTION_COUNTERS),
     Metric("penstock_backlog_messages", "backlog_messages", "Messages not yet acked."),
     Metric("penstock_backlog_bytes", "backlog_bytes", "Bytes of the messages not yet acked."),
     Metric("penstock_in_flight_messages", "in_flight_messages", "Messages delivered and not yet settled."),
@@ -49,8 +49,10 @@ OF_THE_BUDGET = [
 
 OF_THE_SERVER = [
     *(
-        Metric(f"penstock_server_{each.metric.removeprefix('penstock_')}", each.name, f"{each.help} Whole server.")
-        for each in SAMPLED
+        Metric(
+            f"penstock_server_{counter.metric.removeprefix('penstock_')}", counter.name, f"{counter.help} Whole server."
+        )
+        for counter in SAMPLED
     ),
     Metric("penstock_server_backlog_messages", "backlog_messages", "Messages not yet acked, of all subscriptions."),
     Metric("penstock_server_in_flight_messages", "in_flight_messages", "Messages delivered and not yet settled."),

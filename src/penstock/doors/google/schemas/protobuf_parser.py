@@ -260,7 +260,7 @@ class Parser:
 def _check_reserved(message: Any) -> None:
     """Raise ValueError if a field has a reserved name or number, of the message or of the language."""
     names = set(message.reserved_name)
-    ranges = sorted((each.start, each.end) for each in message.reserved_range)
+    ranges = sorted((reserved.start, reserved.end) for reserved in message.reserved_range)
     starts = [start for start, _ in ranges]
     if any(end > start for (_, end), (start, _) in pairwise(ranges)):
         raise ValueError(f"the reserved numbers of {message.name} overlap")

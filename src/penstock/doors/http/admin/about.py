@@ -101,8 +101,8 @@ async def show_server(call: Call[NoQuery, None]) -> ServerRecord:
 def _doors(call: Call[Any, Any]) -> list[DoorRecord]:
     condition = call.context.condition
     doors = [
-        DoorRecord(each.name, each.address, condition.doors.get(each.name, ""), each.guarded, dict(each.counts))
-        for each in condition.opened
+        DoorRecord(door.name, door.address, condition.doors.get(door.name, ""), door.guarded, dict(door.counts))
+        for door in condition.opened
     ]
     return doors + [DoorRecord(name, None, CLOSED, True, {}, note) for name, note in condition.closed.items()]
 
@@ -110,9 +110,13 @@ def _doors(call: Call[Any, Any]) -> list[DoorRecord]:
 async def show_settings(call: Call[NoQuery, None]) -> SettingsRecord:
     """Return all settings. Paths on the server's machine are only shown to callers that may change it."""
     shown = []
-    for each in call.context.about.settings:
-        hidden = each.is_path and not call.may_change
-        shown.append(SettingRecord(each.name, None if hidden else each.value, each.default, each.changed, each.help))
+    for setting in call.context.about.settings:
+        hidden = setting.is_path and not call.may_change
+        shown.append(
+            SettingRecord(
+                setting.name, None if hidden else setting.value, setting.default, setting.changed, setting.help
+            )
+        )
     return SettingsRecord(shown)
 
 

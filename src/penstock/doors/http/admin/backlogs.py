@@ -64,8 +64,10 @@ async def show_backlog(call: Call[BacklogQuery, None]) -> BacklogPage:
     return BacklogPage([_record(unsettled, record) for (unsettled, _), record in pairs], backlog.complete)
 
 
-def _record(each: Unsettled, message: Message) -> UnsettledRecord:
-    return UnsettledRecord(message, each.stage, instant(each.until), each.attempts, each.door, each.holder)
+def _record(unsettled: Unsettled, message: Message) -> UnsettledRecord:
+    return UnsettledRecord(
+        message, unsettled.stage, instant(unsettled.until), unsettled.attempts, unsettled.door, unsettled.holder
+    )
 
 
 ROUTES = (

@@ -96,8 +96,8 @@ async def _lines(
     async with aclosing(news):
         yield _line(first)
         try:
-            async for each in news:
-                yield _line(each)
+            async for event in news:
+                yield _line(event)
         except PenstockError as error:
             yield _encode(BackupLine(error=Failure(status_of(error) or 500, error.message)))
 

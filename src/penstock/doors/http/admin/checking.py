@@ -89,10 +89,10 @@ def explain(problem: str, what: str, kind: Any = None) -> str:
     if bound := _BOUND.fullmatch(problem):
         return f"{place} must be {_describe_bound(bound)}"
     if expected := _KIND.match(problem):
-        kinds = [each.strip() for each in expected["kind"].split("|")]
+        kinds = [word.strip() for word in expected["kind"].split("|")]
         if what == "parameter":  # a query cannot express null
-            kinds = [each for each in kinds if each != "null"] or kinds
-        return f"{place} must be {' or '.join(_KINDS.get(each, each) for each in kinds)}"
+            kinds = [word for word in kinds if word != "null"] or kinds
+        return f"{place} must be {' or '.join(_KINDS.get(word, word) for word in kinds)}"
     if problem.startswith("Invalid enum value") and (choices := _choices(kind, place)):
         return f"{place} must be {', '.join(choices[:-1])} or {choices[-1]}"
     return f"{place}: {problem[:1].lower()}{problem[1:]}".replace("`", "")[:300]
@@ -114,8 +114,8 @@ def _describe_bound(bound: re.Match[str]) -> str:
 
 def _choices(kind: Any, field: str) -> list[str]:
     known = record_schema(kind)["properties"].get(field, {}) if isinstance(kind, type) else {}
-    choices = {str(each) for part in [known, *known.get("anyOf", [])] for each in part.get("enum", [])}
-    return sorted(choices, key=lambda each: (each.lstrip("-"), each.startswith("-")))
+    choices = {str(value) for part in [known, *known.get("anyOf", [])] for value in part.get("enum", [])}
+    return sorted(choices, key=lambda choice: (choice.lstrip("-"), choice.startswith("-")))
 
 
 def record_schema(kind: Any) -> dict[str, Any]:

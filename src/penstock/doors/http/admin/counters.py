@@ -12,8 +12,8 @@ from penstock.broker.counts import Counter, SubscriptionCounts, TopicCounts
 
 def with_counters(base: type[msgspec.Struct], counters: Sequence[Counter]) -> Any:
     """Return a struct with the fields of `base`, a total for each counter, and a rate for each sampled one."""
-    totals = [(each.name, _total(each)) for each in counters]
-    rates = [(each.rate, float) for each in counters if each.rate]
+    totals = [(counter.name, _total(counter)) for counter in counters]
+    rates = [(counter.rate, float) for counter in counters if counter.rate]
     return msgspec.defstruct(base.__name__, [*totals, *rates], bases=(base,), kw_only=True)
 
 
@@ -25,5 +25,5 @@ def counter_values(
     counters: Sequence[Counter], counts: TopicCounts | SubscriptionCounts, rates: Sequence[float]
 ) -> dict[str, float]:
     """Return the values of the fields that `with_counters` adds. `rates`: of the sampled counters, in their order."""
-    totals = {each.name: getattr(counts, each.field) for each in counters}
-    return totals | dict(zip((each.rate for each in counters if each.rate), rates, strict=True))
+    totals = {counter.name: getattr(counts, counter.field) for counter in counters}
+    return totals | dict(zip((counter.rate for counter in counters if counter.rate), rates, strict=True))

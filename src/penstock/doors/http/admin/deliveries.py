@@ -142,12 +142,12 @@ async def pull(call: Call[Project, Pull]) -> Deliveries:
     return Deliveries(
         [
             Delivery(
-                message_record(each.message, topic.name, topic.first_id),
-                each.receipt,
-                each.attempt,
-                instant(min(filter(None, (ends_at, each.message.expires_at)))),
+                message_record(delivery.message, topic.name, topic.first_id),
+                delivery.receipt,
+                delivery.attempt,
+                instant(min(filter(None, (ends_at, delivery.message.expires_at)))),
             )
-            for each in pulled
+            for delivery in pulled
         ]
     )
 

@@ -242,8 +242,8 @@ class Events:
             made_at(interval.at),
             ServerSample(*self._samples.last_row),
             {door: DoorSample(**rates) for door, rates in self._samples.last_doors.items()},
-            {name: TopicSample(*each) for name, each in chosen.topics.items()},
-            {name: SubscriptionSample(*each.counted, *each[1:]) for name, each in chosen.subscriptions.items()},
+            {name: TopicSample(*sample) for name, sample in chosen.topics.items()},
+            {name: SubscriptionSample(*sample.counted, *sample[1:]) for name, sample in chosen.subscriptions.items()},
         )
         return event("sample", sample)
 

@@ -77,8 +77,8 @@ class Removed(msgspec.Struct):
 
 
 async def list_faults(call: Call[FaultQuery, None]) -> FaultPage:
-    page = page_of(call.faults.all(call.query.project), call.query, key=lambda each: each.number)
-    return FaultPage([_record(each) for each in page.items], page.next_page_token, page.total)
+    page = page_of(call.faults.all(call.query.project), call.query, key=lambda fault: fault.number)
+    return FaultPage([_record(fault) for fault in page.items], page.next_page_token, page.total)
 
 
 async def add_fault(call: Call[NoQuery, Rule]) -> FaultRecord:
@@ -102,8 +102,8 @@ async def list_hits(call: Call[HitsQuery, None]) -> HitPage:
     if call.query.wait_seconds:
         await call.faults.wait(fault, call.query.at_least, call.query.wait_seconds)
     first = fault.hits - len(fault.last) + 1
-    hits = [_hit(number, each) for number, each in enumerate(fault.last, first)]
-    page = page_of(hits, call.query, key=lambda each: each.number)
+    hits = [_hit(number, seen) for number, seen in enumerate(fault.last, first)]
+    page = page_of(hits, call.query, key=lambda hit: hit.number)
     return HitPage(page.items, page.next_page_token, fault.hits)
 
 

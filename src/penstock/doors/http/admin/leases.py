@@ -55,8 +55,8 @@ async def list_leases(call: Call[LeaseQuery, None]) -> LeasePage:
         for door, consumer in connected_consumers(call.context, known)
         for place in consumer.held or ()
     }
-    named = [each._replace(holder=holders.get((each.door or "", each.offset), each.holder)) for each in leases]
-    return LeasePage([_record(each) for each in named[: call.query.page_size]], more, total)
+    named = [lease._replace(holder=holders.get((lease.door or "", lease.offset), lease.holder)) for lease in leases]
+    return LeasePage([_record(lease) for lease in named[: call.query.page_size]], more, total)
 
 
 def _record(lease: Lease) -> LeaseRecord:

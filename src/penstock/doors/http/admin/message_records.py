@@ -108,7 +108,7 @@ async def make_records(
     context: Context, topic: TopicMetadata, messages: Sequence[StoredMessage], asked: Asked
 ) -> list[Message]:
     """Return a few messages as records, at once."""
-    records = [message_record(each, topic.name, topic.first_id, asked.body_bytes) for each in messages]
+    records = [message_record(message, topic.name, topic.first_id, asked.body_bytes) for message in messages]
     if asked.decode and context.decoder is not None:
         for record, decoded in zip(records, await context.decoder.decode(topic, messages), strict=True):
             record.decoded = DecodedBody(*decoded) if decoded is not None else None

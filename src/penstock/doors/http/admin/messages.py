@@ -287,7 +287,7 @@ class _Stream:
             self._place = block.rest.until if descending else block.rest.first
             if len(found) > left:  # the first message that was not sent
                 self._place = found[left].offset + descending
-            seen = [each for each in block.messages if (each.offset >= self._place) == descending]
+            seen = [message for message in block.messages if (message.offset >= self._place) == descending]
             self._scanned += len(seen)
             if self._clock() - self._told_at >= PROGRESS_SECONDS:
                 yield self._progress()
@@ -313,7 +313,7 @@ class _Stream:
 async def publish(call: Call[Project, Publish]) -> Publication:
     if not call.body.exported:
         _check_attributes(call.body.messages)
-    drafts = [_draft(each, place) for place, each in enumerate(call.body.messages)]
+    drafts = [_draft(message, index) for index, message in enumerate(call.body.messages)]
     once = call.body.once
     key = Once(once.producer, once.epoch, once.sequence) if once is not None else None
     name, decoder = call.topic(), call.context.decoder

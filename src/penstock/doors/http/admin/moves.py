@@ -119,15 +119,15 @@ async def _offsets(call: Call[NoQuery, NewMove], name: str) -> list[int]:
     ids = call.body.ids
     known = await call.queue.find_subscription(name) if ids else None
     topic = await call.queue.find_topic(known.topic) if known is not None else None
-    for each in ids:
-        if not (each.isascii() and each.isdigit() and len(each) < 20):
+    for message_id in ids:
+        if not (message_id.isascii() and message_id.isdigit() and len(message_id) < 20):
             raise InvalidArgumentError("ids are message ids: decimal numbers, as text")
-    return [int(each) - topic.first_id for each in ids] if topic is not None else []
+    return [int(message_id) - topic.first_id for message_id in ids] if topic is not None else []
 
 
 async def list_moves(call: Call[Paging, None]) -> MovePage:
-    page = page_of(call.services.moves.all(), call.query, lambda each: int(each.id))
-    return MovePage([_record(each) for each in page.items], page.next_page_token, page.total)
+    page = page_of(call.services.moves.all(), call.query, lambda move: int(move.id))
+    return MovePage([_record(move) for move in page.items], page.next_page_token, page.total)
 
 
 async def show_move(call: Call[NoQuery, None]) -> MoveRecord:

@@ -89,7 +89,7 @@ def status_of(route: Route) -> int:
 
 
 def _may_be_empty(body: type[msgspec.Struct]) -> bool:
-    return all(not each.required for each in msgspec.structs.fields(body))
+    return all(not field.required for field in msgspec.structs.fields(body))
 
 
 def _content(kind: Any, media: str = JSON_TYPE) -> dict[str, Any]:

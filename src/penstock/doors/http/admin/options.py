@@ -27,7 +27,7 @@ _IN_PARTS = {"type": "object", "properties": _PARTS, "additionalProperties": Fal
 
 def schema_of(record: type[Options]) -> dict[str, Any]:
     """Return the JSON Schema of an object with the public options of a record."""
-    defaults = {each.name: each.default for each in fields(record)}  # type: ignore[arg-type]
+    defaults = {field.name: field.default for field in fields(record)}  # type: ignore[arg-type]
     properties: dict[str, Any] = {}
     for name, spec in option_specs(record).items():
         whole, _, part = spec.name.partition(".")
@@ -76,7 +76,7 @@ _FIELDS: dict[str, Any] = {"duration": float, "bytes": int, "count": int, "text"
 
 def with_options(base: type[msgspec.Struct], record: type[Options], *, optional: bool = False) -> Any:
     """Return a struct with the fields of `base` and the options of a record. `optional`: None means not given."""
-    defaults = {each.name: each.default for each in fields(record)}  # type: ignore[arg-type]
+    defaults = {field.name: field.default for field in fields(record)}  # type: ignore[arg-type]
     added = []
     for name, spec in option_specs(record).items():
         kind, default = _field_type(spec), {} if defaults[name] is MISSING else defaults[name]

@@ -78,7 +78,7 @@ async def restore_project_snapshot(call: Call[Any, Restore]) -> RestoreRecord:
 async def list_project_snapshots(call: Call[Paging, None]) -> ProjectSnapshotPage:
     project, snapshots = _project(call), _service(call)
     page = page_of(await snapshots.names(project), call.query)
-    records = [_record(each) for each in await snapshots.show(project, page.items)]
+    records = [_record(snapshot) for snapshot in await snapshots.show(project, page.items)]
     return ProjectSnapshotPage(records, page.next_page_token, page.total)
 
 
@@ -110,7 +110,7 @@ def _record(snapshot: service.ProjectSnapshot) -> ProjectSnapshot:
         instant(snapshot.expires_at),
         snapshot.topics,
         snapshot.subscriptions,
-        [Kept(each.name, each.topic, False, each.reason) for each in snapshot.missing[:LISTED_MAX]],
+        [Kept(missing.name, missing.topic, False, missing.reason) for missing in snapshot.missing[:LISTED_MAX]],
     )
 
 

@@ -48,10 +48,14 @@ async def list_queues(call: Call[QueueQuery, None]) -> QueuePage:
 
     async def choose(chunk: Sequence[str]) -> list[str]:
         found = await call.queue.find_subscriptions(chunk)
-        return [each.name for each in found if is_queue(each) and not each.detached and query.search in _id(each.name)]
+        return [
+            subscription.name
+            for subscription in found
+            if is_queue(subscription) and not subscription.detached and query.search in _id(subscription.name)
+        ]
 
     async def work(chunk: Sequence[str]) -> list[QueueRecord]:
-        return [_record(context, each) for each in await call.queue.subscription_statistics(chunk)]
+        return [_record(context, statistics) for statistics in await call.queue.subscription_statistics(chunk)]
 
     chosen = await context.listing.map_chunks(choose, names, CHUNK_NAMES)
     page = await sorted_page(context, chosen, query, query.sort)

@@ -56,8 +56,8 @@ async def list_snapshots(call: Call[SnapshotQuery, None]) -> SnapshotPage:
         return query.search in one.name and query.project in ("", parts_of(one.name, SNAPSHOTS)[0])
 
     found = await call.context.listing.filter(is_wanted, await call.queue.snapshots())
-    page = page_of(found, query, lambda each: each.name)
-    return SnapshotPage([_record(call.context, each) for each in page.items], page.next_page_token, page.total)
+    page = page_of(found, query, lambda snapshot: snapshot.name)
+    return SnapshotPage([_record(call.context, snapshot) for snapshot in page.items], page.next_page_token, page.total)
 
 
 async def create_snapshot(call: Call[Any, NewSnapshot]) -> Snapshot:
@@ -69,9 +69,9 @@ async def create_snapshot(call: Call[Any, NewSnapshot]) -> Snapshot:
 
 async def show_snapshot(call: Call[Project, None]) -> Snapshot:
     name = call.snapshot()
-    for each in await call.queue.snapshots():
-        if each.name == name:
-            return _record(call.context, each)
+    for snapshot in await call.queue.snapshots():
+        if snapshot.name == name:
+            return _record(call.context, snapshot)
     raise NotFoundError(f"Snapshot not found: {name}")
 
 

@@ -82,7 +82,7 @@ class Moment(msgspec.Struct):
     at: datetime
 
 
-_RATES = [(each.name, Annotated[Rate, msgspec.Meta(description=each.help)]) for each in SAMPLED]
+_RATES = [(counter.name, Annotated[Rate, msgspec.Meta(description=counter.help)]) for counter in SAMPLED]
 
 
 class StatisticsRecord(msgspec.defstruct("Rates", _RATES, bases=(Moment,))):  # type: ignore[misc]
@@ -151,7 +151,7 @@ async def show_statistics(call: Call[NoQuery, None]) -> StatisticsRecord:
         cpu=round(samples.cpu, 4),
         memory_bytes=samples.process.memory_bytes,
         doors=doors,
-        flows=Flows([FlowIn(*each) for each in entered], [FlowOut(*each) for each in left]),
+        flows=Flows([FlowIn(*flow) for flow in entered], [FlowOut(*flow) for flow in left]),
     )
 
 
@@ -177,7 +177,7 @@ async def show_samples(call: Call[SamplesQuery, None]) -> SamplesRecord:
         if await call.queue.find_subscription(name) is None:
             raise NotFoundError(f"Subscription not found: {name}")
         fields, rows = SUBSCRIPTION_FIELDS, samples.subscription(name, query.step, count)
-    return SamplesRecord(query.step, made_at(rows.start * SECOND), [each.name for each in fields], rows.rows)
+    return SamplesRecord(query.step, made_at(rows.start * SECOND), [field.name for field in fields], rows.rows)
 
 
 async def stream_events(call: Call[EventsQuery, None]) -> Response:

@@ -90,8 +90,8 @@ async def apply_topology(call: Call[Any, WantedTopology]) -> TopologyOutcome:
         "unchanged": outcome.unchanged,
         "conflict": outcome.conflicts,
     }
-    for each in plan.findings:
-        lists[each.what].append(Part(each.kind, each.name, each.reason))
+    for finding in plan.findings:
+        lists[finding.what].append(Part(finding.kind, finding.name, finding.reason))
     return outcome
 
 
