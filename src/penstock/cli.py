@@ -114,8 +114,8 @@ class Penstock(Group):
         except click.UsageError as error:
             from penstock.commands.exit_codes import WRONG_USAGE, complain
 
-            place = error.ctx.command_path if error.ctx is not None else "penstock"
-            complain(f"{error.format_message().rstrip('.')} (see {place} -h)")
+            command = error.ctx.command_path if error.ctx is not None else "penstock"
+            complain(f"{error.format_message().rstrip('.')} (see {command} -h)")
             sys.exit(WRONG_USAGE)
         except click.Abort:
             sys.exit(1)

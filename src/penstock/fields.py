@@ -65,11 +65,11 @@ def _seconds(value: object) -> float:
 
 
 def _switch(value: object) -> bool:
-    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
     word = str(value).lower()
-    if word not in known:
+    if word not in words:
         raise ValueError("true or false")
-    return known[word]
+    return words[word]
 
 
 def _text(value: object) -> str:

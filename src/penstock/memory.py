@@ -79,5 +79,5 @@ def _trim() -> Callable[[int], int] | None:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
         return None
-    found: Callable[[int], int] = trim
-    return found
+    function: Callable[[int], int] = trim
+    return function

@@ -154,12 +154,12 @@ class Server:
     async def _obstacle(self, door: str, error: OSError) -> str:
         """Return why a door cannot listen on its port, and the flag that changes it."""
         host, port = self._settings.host, self._settings.port_of(door) or 0
-        place, flag = join_address(host, port), self._flags[f"{door}_port"]
+        listener, flag = join_address(host, port), self._flags[f"{door}_port"]
         if error.errno == errno.EADDRINUSE:
             holder = "another Penstock" if await is_penstock(door, host, port) else "another program"
-            return f"{holder} listens on {place}; choose another port with {flag} (0 means any free port)"
+            return f"{holder} listens on {listener}; choose another port with {flag} (0 means any free port)"
         at_fault = flag if error.errno == errno.EACCES else self._flags["host"]
-        return f"{place}: {_reason(error)}; choose another with {at_fault}"
+        return f"{listener}: {_reason(error)}; choose another with {at_fault}"
 
     def _announce(self, parts: Parts) -> None:
         doors = parts.doors

@@ -212,15 +212,15 @@ def stray_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
     Such a variable does not prevent the start, because other programs may set it.
     """
-    known = {entry.variable for entry in SETTINGS.values()}
-    known |= {entry.variable + FILE for entry in SETTINGS.values() if entry.secret}
+    variables = {entry.variable for entry in SETTINGS.values()}
+    variables |= {entry.variable + FILE for entry in SETTINGS.values() if entry.secret}
     for name, value in sorted(environment.items()):
         if not name.startswith(PREFIX) or name in OTHER_VARIABLES or _SERVICE_LINK.search(name):
             continue
         if value.startswith(_LINK_VALUES):
-            if name in known:
+            if name in variables:
                 yield f"{name} holds the address of a service, not a setting, and is ignored"
-        elif name not in known:
+        elif name not in variables:
             meant = _nearest(name.removeprefix(PREFIX).lower())
             yield f"{name} is not a setting and is ignored" + (f"; did you mean {meant.variable}?" if meant else "")
 
@@ -325,14 +325,14 @@ def _merge(values: dict[str, Any], source: Iterator[Given]) -> None:
 
 
 def _read(given: Given) -> Any:
-    known = SETTINGS.get(given.name)
-    if known is None:
+    setting = SETTINGS.get(given.name)
+    if setting is None:
         meant = _nearest(given.name)
         raise InvalidArgumentError(
             f"{given.spelled}: unknown setting" + (f"; did you mean {meant.name}?" if meant else "")
         )
     try:
-        return known.kind.read(given.value)
+        return setting.kind.read(given.value)
     except ValueError as error:
-        shown = "" if known.secret else f", not {repr(given.value)[:60]}"
+        shown = "" if setting.secret else f", not {repr(given.value)[:60]}"
         raise InvalidArgumentError(f"{given.spelled}: expected {error}{shown}") from error

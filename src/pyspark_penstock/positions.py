@@ -33,8 +33,8 @@ def identities(checkpoint: Mapping[str, Any]) -> dict[str, str]:
 
 def to_checkpoint(offsets: Mapping[str, int], bounds: Mapping[str, Bound]) -> dict[str, Any]:
     """Return the offsets in the form that Spark stores."""
-    known = {name: bounds[name].identity for name in sorted(offsets) if name in bounds and bounds[name].identity}
-    return ({IDENTITIES: known} if known else {}) | sort_offsets(offsets)
+    identities = {name: bounds[name].identity for name in sorted(offsets) if name in bounds and bounds[name].identity}
+    return ({IDENTITIES: identities} if identities else {}) | sort_offsets(offsets)
 
 
 def is_replaced(name: str, expected: Mapping[str, str], bounds: Mapping[str, Bound]) -> bool:

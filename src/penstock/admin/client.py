@@ -74,16 +74,16 @@ class Answer(dict[str, Any]):
 class Client:
     def __init__(self, address: str, token: str | None = None, *, timeout: float = TIMEOUT_SECONDS) -> None:
         """`address` is host:port, or a URL such as https://host if a proxy speaks TLS."""
-        place = urlsplit(address if "://" in address else f"http://{address}")
+        url = urlsplit(address if "://" in address else f"http://{address}")
         try:
-            self._host, self._port = place.hostname or "", place.port
+            self._host, self._port = url.hostname or "", url.port
         except ValueError:
             self._host, self._port = "", None
-        wrong = place.path.strip("/") or place.query or not self._host.isprintable() or " " in self._host
-        if place.scheme not in ("http", "https") or not self._host or wrong:
+        wrong = url.path.strip("/") or url.query or not self._host.isprintable() or " " in self._host
+        if url.scheme not in ("http", "https") or not self._host or wrong:
             raise errors.InvalidArgumentError(f"Invalid address: {address}. Give HOST:PORT")
-        self._tls = ssl.create_default_context() if place.scheme == "https" else None
-        self.url = f"{place.scheme}://{place.netloc.rpartition('@')[2]}"
+        self._tls = ssl.create_default_context() if url.scheme == "https" else None
+        self.url = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
         if token and not (token.isprintable() and token.isascii()):
             raise errors.InvalidArgumentError("A token must be printable ASCII text")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -230,12 +230,12 @@ class Client:
     def _decode(self, answer: bytes) -> Answer:
         """Return an answer or a line of one. The admin API answers with objects only."""
         try:
-            found = json.loads(answer, object_hook=partial(Answer, self._stranger))
+            body = json.loads(answer, object_hook=partial(Answer, self._stranger))
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, Answer):
+            body = None
+        if not isinstance(body, Answer):
             raise UnreachableError(self._stranger)
-        return found
+        return body
 
     @property
     def _stranger(self) -> str:

@@ -88,8 +88,8 @@ def _of_store(data: str, folder: str, show: Callable[[BackupProgress], None]) ->
 def _of_server(session: Session, folder: str, show: Callable[[BackupProgress], None]) -> dict[str, Any]:
     from penstock.journal.port import BackupProgress
 
-    place = {"folder": folder, "working_folder": str(Path.cwd())}
-    for line in session.client.stream("/backup", body=place):
+    folders = {"folder": folder, "working_folder": str(Path.cwd())}
+    for line in session.client.stream("/backup", body=folders):
         if "backup" in line:
             return dict(line["backup"])
         show(BackupProgress(**line["progress"]))

@@ -115,8 +115,8 @@ def _candidates(command: Any, ctx: Any, arguments: list[str], option: Any, last:
             if parameter.param_type_name == "argument" and not parameter.hidden
         ]
         if places:
-            place = places[min(len(arguments), len(places) - 1)]
-            yield from _names(place.metavar or "", place.name)
+            parameter = places[min(len(arguments), len(places) - 1)]
+            yield from _names(parameter.metavar or "", parameter.name)
 
 
 def _valued_option(command: Any, word: str) -> Any:
@@ -146,10 +146,10 @@ def _on_server(kind: str) -> Iterator[tuple[str, str]]:
     from penstock.admin.client import Client
     from penstock.commands.session import find_place
 
-    place = find_place(os.environ)
-    project = {"project": place.project} if place.project else {}
-    with Client(place.address, place.token, timeout=WAIT_SECONDS) as client:
-        default = place.project or client.get("/server")["default_project"]
+    server = find_place(os.environ)
+    project = {"project": server.project} if server.project else {}
+    with Client(server.address, server.token, timeout=WAIT_SECONDS) as client:
+        default = server.project or client.get("/server")["default_project"]
         for resource in islice(client.pages(f"/{kind}", kind, **project), NAMES_MAX):
             full = str(resource["name"])
             if safe_text(full) != full:

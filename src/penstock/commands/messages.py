@@ -218,6 +218,6 @@ def messages(
         if "progress" not in line:
             yield line
         elif bar is not None:
-            place = line["progress"]["next_offset"]
-            first = place if first < 0 else first
-            bar.at(place - first)
+            offset = line["progress"]["next_offset"]
+            first = offset if first < 0 else first
+            bar.at(offset - first)

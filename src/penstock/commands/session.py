@@ -184,12 +184,12 @@ def on_server(run: Callable[..., None]) -> Callable[..., None]:
         as_json: bool,
         **values: Any,
     ) -> None:
-        place = find_place(os.environ, address=address, token=token, context=context, project=project)
-        with closing(Session(place, Output(json=as_json, template=values.get("template")))) as session:
+        server = find_place(os.environ, address=address, token=token, context=context, project=project)
+        with closing(Session(server, Output(json=as_json, template=values.get("template")))) as session:
             try:
                 run(session, **values)
             except UnavailableError as error:
-                if not place.is_guess:
+                if not server.is_guess:
                     raise
                 raise type(error)(f"{error.message}; penstock serve starts a server, --address names one") from None
             except InvalidArgumentError as error:

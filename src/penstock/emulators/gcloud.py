@@ -77,11 +77,11 @@ def settings_of(
 
 def split_address(text: str) -> tuple[str, int]:
     """Read `HOST:PORT`, `[ADDRESS]:PORT`, a host or a port."""
-    found = _ADDRESS.fullmatch(f":{text}" if text.isdigit() else text)
-    port = int(found[3] or DEFAULT_PORT) if found else -1
-    if found is None or not 0 <= port < 65536:
+    match = _ADDRESS.fullmatch(f":{text}" if text.isdigit() else text)
+    port = int(match[3] or DEFAULT_PORT) if match else -1
+    if match is None or not 0 <= port < 65536:
         raise InvalidArgumentError(f"--host-port: expected HOST:PORT, such as 0.0.0.0:8085 or [::1]:8085, not {text!r}")
-    return found[1] or found[2] or DEFAULT_HOST, port
+    return match[1] or match[2] or DEFAULT_HOST, port
 
 
 def announce(addresses: Mapping[str, str]) -> None:
@@ -100,10 +100,10 @@ def exports(data_dir: str | None, project: str | None, environment: Mapping[str,
         started = f" that was started with --data-dir {data_dir}" if data_dir else ""
         raise NotFoundError(f"No running emulator{started}. Start it first") from None
     host, _, port = address.rpartition(":")
-    found = {"PUBSUB_EMULATOR_HOST": f"{_ANY.get(host, host)}:{port}"} | (
+    variables = {"PUBSUB_EMULATOR_HOST": f"{_ANY.get(host, host)}:{port}"} | (
         {"PUBSUB_PROJECT_ID": project} if project else {}
     )
-    return [f"export {name}={shlex.quote(value)}" for name, value in found.items()]
+    return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
 
 
 def _ready_file(data_dir: str | None, environment: Mapping[str, str], config: Path, *, make: bool) -> str | None:

@@ -72,8 +72,8 @@ def _without_units(value: Any) -> Any:
     """Return a duration such as `"600s"` as a number."""
     if isinstance(value, Mapping):
         return {name: _without_units(inner) for name, inner in value.items()}
-    found = _SECONDS.fullmatch(value) if isinstance(value, str) else None
-    return float(found[1]) if found else value
+    match = _SECONDS.fullmatch(value) if isinstance(value, str) else None
+    return float(match[1]) if match else value
 
 
 # ---------------------------------------------------------------------- variables

@@ -156,8 +156,8 @@ def too_large(limit: int) -> AzureError:
 
 
 def invalid_xml(reason: str, line: int = 1, position: int = 1) -> AzureError:
-    place = ("LineNumber", str(line)), ("LinePosition", str(position))
-    return AzureError("InvalidXmlDocument", *place, ("Reason", reason))
+    fields = ("LineNumber", str(line)), ("LinePosition", str(position))
+    return AzureError("InvalidXmlDocument", *fields, ("Reason", reason))
 
 
 def invalid_node(name: str, value: str, reason: str) -> AzureError:

@@ -89,8 +89,8 @@ class Actions:
             if first < until:
                 spans.append(ranges.span(self._log, topic, first, until))
         parts = ranges.split(self._log, spans, asked.bytes, asked.rows, asked.parts)
-        found = [{"topic": p.topic.name, "first": p.first, "until": p.until, "bytes": p.bytes} for p in parts]
-        return {"parts": found, "replaced": replaced, "gone": [name for name in names if name not in topics]}
+        rows = [{"topic": p.topic.name, "first": p.first, "until": p.until, "bytes": p.bytes} for p in parts]
+        return {"parts": rows, "replaced": replaced, "gone": [name for name in names if name not in topics]}
 
 
 def match_whole(pattern: str, texts: list[str]) -> list[bool]:
@@ -102,7 +102,7 @@ def match_whole(pattern: str, texts: list[str]) -> list[bool]:
         raise InvalidArgumentError(f"A pattern may have at most {PATTERN_MAX} characters")
     try:
         pc.match_substring_regex(pa.scalar(""), pattern)  # alone: in a group, a parenthesis too many would be valid
-        found: list[bool] = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z").to_pylist()
+        matches: list[bool] = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z").to_pylist()
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(f"The pattern is not a regular expression of RE2: {error}") from None
-    return found
+    return matches

@@ -151,8 +151,8 @@ class Cursors:
 
     async def _create(self, cursor: Cursor, offset: int) -> tuple[SubscriptionMetadata, bool]:
         """Create the cursor. Return it and whether it is new: another request may have created it meanwhile."""
-        found = await self._queue.find_subscription(cursor.subscription)
-        if found is None:
+        subscription = await self._queue.find_subscription(cursor.subscription)
+        if subscription is None:
             await self._check_offset(cursor.topic, offset)
             options = SubscriptionOptions(
                 retention_seconds=0, expiration_seconds=EXPIRATION_SECONDS, extras={MARK: cursor.consumer}
@@ -161,14 +161,14 @@ class Cursors:
                 new = await self._queue.create_subscription_at(cursor.subscription, cursor.topic, offset, options)
                 return new, True
             except AlreadyExistsError:
-                found = await self._queue.find_subscription(cursor.subscription)
-        if found is None:
+                subscription = await self._queue.find_subscription(cursor.subscription)
+        if subscription is None:
             raise NotFoundError(f"Subscription not found: {cursor.subscription}")
-        if MARK not in found.options.extras:
-            raise FailedPreconditionError(f"Subscription {found.name} is not a cursor")
-        if found.topic != cursor.topic or found.options.extras[MARK] != cursor.consumer:
-            raise FailedPreconditionError(f"Cursor {found.name} reads another topic: {found.topic}")
-        return found, False
+        if MARK not in subscription.options.extras:
+            raise FailedPreconditionError(f"Subscription {subscription.name} is not a cursor")
+        if subscription.topic != cursor.topic or subscription.options.extras[MARK] != cursor.consumer:
+            raise FailedPreconditionError(f"Cursor {subscription.name} reads another topic: {subscription.topic}")
+        return subscription, False
 
     async def _check_offset(self, topic: str, offset: int) -> None:
         tail = (await existing_topic(self._queue, topic)).tail

@@ -60,15 +60,15 @@ class Decisions:
 
     async def unfinished(self, body: bytes) -> Decision | None:
         """Return the decision of a query, if its rows are not all copied yet."""
-        known = await self._get(unpack(body, str))
-        return await self._hold(known) if known is not None and not known.finished else None
+        decision = await self._get(unpack(body, str))
+        return await self._hold(decision) if decision is not None and not decision.finished else None
 
     async def finish(self, body: bytes) -> None:
         """Mark a decision whose rows are all copied as finished."""
         query, epoch = unpack(body, tuple[str, int])
-        known = await self._get(query)
-        if known is not None and known.epoch == epoch and not known.finished:
-            await self._queue.put_document(KIND, query, pack(msgspec.structs.replace(known, finished=True)))
+        decision = await self._get(query)
+        if decision is not None and decision.epoch == epoch and not decision.finished:
+            await self._queue.put_document(KIND, query, pack(msgspec.structs.replace(decision, finished=True)))
         await self._cursors.release(self._cursor(query).consumer)
         if query.startswith(JOB):
             await self._forget_jobs()
@@ -78,13 +78,13 @@ class Decisions:
         oldest = self._queue.clock.now() - JOB_SECONDS * SECOND
         for query, body in (await self._queue.documents(KIND)).items():
             if query.startswith(JOB):
-                known: Decision = unpack(body, Decision)
-                if known.finished and known.at < oldest:
+                decision: Decision = unpack(body, Decision)
+                if decision.finished and decision.at < oldest:
                     await self._queue.remove_document(KIND, query)
 
     async def last(self, asked: codec.StageLast) -> dict[str, Any]:
-        known = await self._get(asked.query)
-        return {"epoch": None if known is None else known.epoch}
+        decision = await self._get(asked.query)
+        return {"epoch": None if decision is None else decision.epoch}
 
     async def unfinished_queries(self) -> list[str]:
         bodies = await self._queue.documents(KIND)

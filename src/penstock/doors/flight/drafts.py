@@ -31,8 +31,8 @@ def check_schema(schema: pa.Schema) -> None:
     seen: set[str] = set()
     for field in schema:
         if field.name not in _COLUMNS:
-            known = "data, topic, attributes and ordering_key"
-            raise InvalidArgumentError(f"Column {field.name} ({field.type}) is not known: there are {known}")
+            columns = "data, topic, attributes and ordering_key"
+            raise InvalidArgumentError(f"Column {field.name} ({field.type}) is not known: there are {columns}")
         expected, accepts = _COLUMNS[field.name]
         if not accepts(field.type):
             raise InvalidArgumentError(f"Column {field.name} is {field.type}; it must be {expected}")
@@ -152,7 +152,7 @@ def _maps(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], li
     items, item_bytes = _texts(pair_items, "")
     edges = [offset - first for offset in offsets]
     pairs = list(zip(keys, items, strict=True))
-    found = [dict(pairs[a:b]) for a, b in pairwise(edges)]
+    maps = [dict(pairs[a:b]) for a, b in pairwise(edges)]
     sums = list(accumulate(map(int.__add__, key_bytes, item_bytes), initial=0))
     sizes = [sums[b] - sums[a] for a, b in pairwise(edges)]
     plain = (
@@ -160,9 +160,9 @@ def _maps(column: pa.MapArray, limits: Limits) -> tuple[list[dict[str, str]], li
         and max(item_bytes, default=0) <= limits.attribute_value_max_bytes
         and not limits.attributes_max
         and all(key and not key.startswith(limits.reserved_prefixes) for key in set(keys))
-        and sum(map(len, found)) == len(keys)  # no map repeats a key
+        and sum(map(len, maps)) == len(keys)  # no map repeats a key
     )
-    return found, sizes, plain
+    return maps, sizes, plain
 
 
 def _without_nulls(column: pa.MapArray) -> pa.MapArray:

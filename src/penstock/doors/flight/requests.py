@@ -127,18 +127,18 @@ class Requests:
         loop = asyncio.get_running_loop()
         until = loop.time() + (asked.wait_seconds if after else 0)
         while True:
-            found = await self._topics(names, missing_ok=asked.missing_ok)
+            topics = await self._topics(names, missing_ok=asked.missing_ok)
             left = until - loop.time()
             if (
                 left <= 0
                 or self.waiters.closed
-                or any(topic.tail > after.get(topic.name, topic.tail) for topic in found)
+                or any(topic.tail > after.get(topic.name, topic.tail) for topic in topics)
             ):
                 break
-            await self.waiters.wait({topic.number for topic in found}, left)
+            await self.waiters.wait({topic.number for topic in topics}, left)
         await self._queue.commit()
         bounds = {}
-        for topic in found:
+        for topic in topics:
             if names is not None or topic.name != self.decisions.topic:  # staged rows belong to other topics
                 size = topic.position - topic.head_position
                 bounds[topic.name] = {"head": topic.head, "tail": topic.tail, "bytes": size, "identity": topic.identity}
@@ -146,17 +146,17 @@ class Requests:
 
     async def _topic_bounds(self, body: bytes) -> list[TopicBounds]:
         names, missing_ok = unpack(body, tuple[list[str] | None, bool])
-        found = [TopicBounds(*_bounds_fields(topic)) for topic in await self._topics(names, missing_ok=missing_ok)]
+        bounds = [TopicBounds(*_bounds_fields(topic)) for topic in await self._topics(names, missing_ok=missing_ok)]
         await self._queue.commit()
-        return found
+        return bounds
 
     async def _topics(self, names: list[str] | None, *, missing_ok: bool) -> list[TopicMetadata]:
         if names is None:
             return await self._queue.topics()
         if not missing_ok:
             return [await existing_topic(self._queue, name) for name in names]
-        found = [await self._queue.find_topic(name) for name in names]
-        return [topic for topic in found if topic is not None]
+        topics = [await self._queue.find_topic(name) for name in names]
+        return [topic for topic in topics if topic is not None]
 
     async def _find(self, asked: codec.Find) -> dict[str, Any]:
         offsets = {}

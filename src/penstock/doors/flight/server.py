@@ -95,10 +95,10 @@ class FlightDoor:
 
     async def start(self) -> None:
         key_pair = _key_pair(self._options)
-        found = await asyncio.get_running_loop().getaddrinfo(
+        addresses = await asyncio.get_running_loop().getaddrinfo(
             self._host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        self._family, host = found[0][0], str(found[0][4][0])
+        self._family, host = addresses[0][0], str(addresses[0][4][0])
         self._handover = Handover(self._family, host, self._port)
         self._port = self._handover.port
         self.address = join_address(host, self._port)

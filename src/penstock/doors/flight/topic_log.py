@@ -106,8 +106,8 @@ class LinkReader:
         """Nothing is held."""
 
     def _slice(self, topic: int, first: int, until: int) -> StoredBatch | None:
-        found: Any = unpack(self._link.call("read", pack((topic, first, until))), StoredBatch | None)
-        return found  # type: ignore[no-any-return]
+        batch: Any = unpack(self._link.call("read", pack((topic, first, until))), StoredBatch | None)
+        return batch  # type: ignore[no-any-return]
 
     def _message(self, topic: int, offset: int) -> Message:
         batch = self._slice(topic, offset, offset + 1)

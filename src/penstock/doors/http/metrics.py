@@ -149,9 +149,9 @@ def _drop_counts(statistics: BrokerStatistics) -> Iterator[tuple[str, Number]]:
 
 
 def _by_reason(topic: str, subscription: str, dropped: Mapping[str, int]) -> Iterator[tuple[str, Number]]:
-    place = f'topic="{escape(topic)}",subscription="{escape(subscription)}"'
+    labels = f'topic="{escape(topic)}",subscription="{escape(subscription)}"'
     for reason, count in sorted(dropped.items()):
-        yield f'{{{place},reason="{escape(reason)}"}}', count
+        yield f'{{{labels},reason="{escape(reason)}"}}', count
 
 
 def _events(doors: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, Number]]:

@@ -190,14 +190,14 @@ class HttpDoor:
         if context is None:
             lines = render(self._statistics.statistics(), process_statistics(), self._budget, doors, version=version)
             return Response(200, (_METRICS, _FRESH), "".join(lines).encode("utf-8", "replace"))
-        found = await gather(context, self._statistics, self._resources_max)
+        gathered = await gather(context, self._statistics, self._resources_max)
         lines = render(
-            found.statistics,
+            gathered.statistics,
             process_statistics(),
             self._budget,
             doors,
             version=version,
-            totals=found.totals,
-            resources=found.resources,
+            totals=gathered.totals,
+            resources=gathered.resources,
         )
         return Response(200, (_METRICS, _FRESH), parts=page_parts(context.listing, lines))

@@ -35,8 +35,8 @@ class Access:
         if self.may_change(request):
             return None
         if not self._read.admit(_credentials(request)):
-            known = "Unknown token." if request.header("authorization") else "A token is required."
-            return error_response(401, f"{known} {_HOW}", _CHALLENGE)
+            sentence = "Unknown token." if request.header("authorization") else "A token is required."
+            return error_response(401, f"{sentence} {_HOW}", _CHALLENGE)
         return None if request.method in READS else error_response(403, "This token may only read.")
 
     def may_change(self, request: Request) -> bool:

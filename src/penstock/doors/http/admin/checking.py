@@ -76,9 +76,9 @@ def explain(problem: str, what: str, kind: Any = None) -> str:
     """Return a validation error of msgspec in the words of this API."""
     if len(problem) > 2 * PROBLEM_CHARACTERS_MAX:  # the patterns below would walk all of it
         problem = f"{problem[:PROBLEM_CHARACTERS_MAX]}...{problem[-PROBLEM_CHARACTERS_MAX:]}"
-    found = _PLACE.fullmatch(problem)
-    assert found is not None, "the pattern takes any text"
-    place, problem = found["place"] or "", found["what"]
+    match = _PLACE.fullmatch(problem)
+    assert match is not None, "the pattern takes any text"
+    place, problem = match["place"] or "", match["what"]
     if unknown := _UNKNOWN.fullmatch(problem):
         return f"Unknown {what}: {_join(place, unknown[1])[:200]}"
     if missing := _MISSING.fullmatch(problem):

@@ -91,14 +91,14 @@ def is_cursor(context: Context, subscription: SubscriptionMetadata) -> bool:
 
 async def list_consumers(call: Call[Project, None]) -> ConsumerList:
     name = call.subscription()
-    known = await call.queue.find_subscription(name)
-    if known is None:
+    subscription = await call.queue.find_subscription(name)
+    if subscription is None:
         raise NotFoundError(f"Subscription not found: {name}")
     in_flight = (await call.queue.backlog(name)).in_flight_messages
     records = merge_consumers(
-        list(connected_consumers(call.context, known)), await call.queue.holdings(name, LEASES_LOOKED_AT)
+        list(connected_consumers(call.context, subscription)), await call.queue.holdings(name, LEASES_LOOKED_AT)
     )
-    cursors = await _cursors(call.context, [known])
+    cursors = await _cursors(call.context, [subscription])
     return ConsumerList(
         records[:CONSUMERS_MAX], len(records), in_flight <= LEASES_LOOKED_AT, cursors[0] if cursors else None
     )

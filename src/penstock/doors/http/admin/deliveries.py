@@ -109,8 +109,8 @@ class Sought(msgspec.Struct):
 
 
 async def peek(call: Call[PeekQuery, None]) -> Peek:
-    known, topic = await _subscription_with_topic(call)
-    peeked = await call.queue.peek(known.name, call.query.max)
+    subscription, topic = await _subscription_with_topic(call)
+    peeked = await call.queue.peek(subscription.name, call.query.max)
     chosen: list[StoredMessage] = []
     size = 0
     for message, _ in peeked.messages:
@@ -122,14 +122,14 @@ async def peek(call: Call[PeekQuery, None]) -> Peek:
 
 
 async def pull(call: Call[Project, Pull]) -> Deliveries:
-    known, topic = await _subscription_with_topic(call)
+    subscription, topic = await _subscription_with_topic(call)
     body, queue, peer = call.body, call.queue, call.request.peer
     holder = pull_holder(next(_pulls), peer)
     waiting = Consumer("pull", holder, peer, window=body.max_messages)
-    with call.context.consumers.present(known.name, waiting):
+    with call.context.consumers.present(subscription.name, waiting):
         pulled = await call.run_while_connected(
             queue.pull(
-                known.name,
+                subscription.name,
                 body.max_messages,
                 lease_seconds=body.lease_seconds,
                 max_bytes=ANSWER_BYTES_MAX,
@@ -137,7 +137,7 @@ async def pull(call: Call[Project, Pull]) -> Deliveries:
                 holder=holder,
             )
         )
-    seconds = known.options.lease_seconds if body.lease_seconds is None else body.lease_seconds
+    seconds = subscription.options.lease_seconds if body.lease_seconds is None else body.lease_seconds
     ends_at = queue.clock_of(topic.name).now() + int(seconds * SECOND)
     return Deliveries(
         [
@@ -169,12 +169,12 @@ async def extend(call: Call[Project, Extend]) -> Settlement:
 
 async def _receipts(call: Call[Any, Any]) -> tuple[list[str], list[str]]:
     """Return the receipts that may belong to this subscription, each once, and the others."""
-    known = await subscription_of(call)
+    subscription = await subscription_of(call)
     good: list[str] = []
     foreign: list[str] = []
     for text in dict.fromkeys(call.body.receipts):
         parsed = parse_receipt(text)
-        (good if parsed is not None and parsed[0] == known.number else foreign).append(text)
+        (good if parsed is not None and parsed[0] == subscription.number else foreign).append(text)
     return good, foreign
 
 
@@ -185,42 +185,42 @@ def _settlement(call: Call[Any, Any], settled: Settled, foreign: list[str]) -> S
 
 
 async def seek(call: Call[Project, Seek]) -> Sought:
-    known, topic = await _subscription_with_topic(call)
+    subscription, topic = await _subscription_with_topic(call)
     body, queue = call.body, call.queue
     given = [name for name in ("offset", "time", "snapshot", "to") if getattr(body, name) is not None]
     if len(given) != 1:
         raise InvalidArgumentError("Give one of offset, time, snapshot and to")
     if body.snapshot is not None:
         snapshot = call.snapshot(body.snapshot)
-        preview = await queue.preview_seek(known.name, snapshot=snapshot)
+        preview = await queue.preview_seek(subscription.name, snapshot=snapshot)
         if not body.dry_run:
-            await queue.seek_to_snapshot(known.name, snapshot)
+            await queue.seek_to_snapshot(subscription.name, snapshot)
         return Sought(*preview)
     offset = topic.tail if body.to == "end" else body.offset or 0
     if body.time is not None:
         offset = await queue.first_offset_at(
             topic.name, parse_instant(body.time, "time", queue.clock_of(topic.name).now())
         )
-    preview = await queue.preview_seek(known.name, offset=offset)
+    preview = await queue.preview_seek(subscription.name, offset=offset)
     if not body.dry_run:
-        await queue.seek_to_offset(known.name, offset)
+        await queue.seek_to_offset(subscription.name, offset)
     return Sought(*preview)
 
 
 async def purge(call: Call[Project, Purge]) -> Purged:
-    known, topic = await _subscription_with_topic(call)
-    preview = await call.queue.preview_seek(known.name, offset=topic.tail)
+    subscription, topic = await _subscription_with_topic(call)
+    preview = await call.queue.preview_seek(subscription.name, offset=topic.tail)
     if not call.body.dry_run:
-        await call.queue.purge(known.name)
+        await call.queue.purge(subscription.name)
     return Purged(preview.backlog_before)
 
 
 async def _subscription_with_topic(call: Call[Any, Any]) -> tuple[SubscriptionMetadata, TopicMetadata]:
-    known = await subscription_of(call)
-    topic = None if known.detached else await call.queue.find_topic(known.topic)
+    subscription = await subscription_of(call)
+    topic = None if subscription.detached else await call.queue.find_topic(subscription.topic)
     if topic is None:
-        raise FailedPreconditionError(f"Subscription is detached: {known.name}")
-    return known, topic
+        raise FailedPreconditionError(f"Subscription is detached: {subscription.name}")
+    return subscription, topic
 
 
 _PATH = "/subscriptions/{subscription}"

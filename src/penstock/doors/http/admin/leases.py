@@ -42,8 +42,8 @@ class LeasePage(msgspec.Struct):
 
 async def list_leases(call: Call[LeaseQuery, None]) -> LeasePage:
     name, token = call.subscription(), call.query.page_token
-    known = await call.queue.find_subscription(name)
-    if known is None:
+    subscription = await call.queue.find_subscription(name)
+    if subscription is None:
         raise NotFoundError(f"Subscription not found: {name}")
     if token and not (token.isascii() and token.isdigit() and len(token) < 20):
         raise InvalidArgumentError("This page_token is not one of this list")
@@ -52,7 +52,7 @@ async def list_leases(call: Call[LeaseQuery, None]) -> LeasePage:
     total = (await call.queue.backlog(name)).in_flight_messages
     holders = {
         (door, place[0]): consumer.holder
-        for door, consumer in connected_consumers(call.context, known)
+        for door, consumer in connected_consumers(call.context, subscription)
         for place in consumer.held or ()
     }
     named = [lease._replace(holder=holders.get((lease.door or "", lease.offset), lease.holder)) for lease in leases]

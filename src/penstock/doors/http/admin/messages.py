@@ -140,20 +140,20 @@ async def read_messages(call: Call[PageQuery, None]) -> MessagePage:
         near = Range(far[0], span.until) if descending else Range(span.first, far[1])
     clock = asyncio.get_running_loop().time
     page, ends_at = _Page(query.max, query.body_bytes), clock() + SCAN_SECONDS_MAX
-    place = span.until if descending else span.first
+    offset = span.until if descending else span.first
     share = call.context.listing
     async for block in blocks(call.queue, topic, near, share, descending=descending):
-        place = block.rest.until if descending else block.rest.first
+        offset = block.rest.until if descending else block.rest.first
         for message in await filter_messages(block.messages, test, share):
             if not page.add(message):
-                place = message.offset + descending
+                offset = message.offset + descending
                 break
-        scanned = span.until - place if descending else place - span.first
+        scanned = span.until - offset if descending else offset - span.first
         if page.full or scanned >= SCAN_MESSAGES_MAX or clock() >= ends_at:
             break
-    scanned = span.until - place if descending else place - span.first
+    scanned = span.until - offset if descending else offset - span.first
     records = await records_of(call.context, topic, page.messages, query)
-    return MessagePage(records, place, scanned, scanned >= span.until - span.first)
+    return MessagePage(records, offset, scanned, scanned >= span.until - span.first)
 
 
 class _Page:
@@ -261,11 +261,11 @@ class _Stream:
     async def _wait(self) -> AsyncGenerator[bytes, None]:
         """Yield new messages as soon as there are any, or the progress once a second."""
         self._news.clear()
-        found = await self._queue.find_topic(self._topic.number)
-        if found is None:
+        topic = await self._queue.find_topic(self._topic.number)
+        if topic is None:
             raise NotFoundError(f"Topic not found: {self._topic.name}")
-        if found.tail > self._place:
-            async for part in self._read(Range(self._place, found.tail)):
+        if topic.tail > self._place:
+            async for part in self._read(Range(self._place, topic.tail)):
                 yield part
             return
         try:
@@ -277,16 +277,16 @@ class _Stream:
         descending = self._query.order == "desc"
         share = self._context.reading
         async for block in blocks(self._queue, self._topic, span, share, descending=descending):
-            found = await filter_messages(block.messages, self._test, share)
-            left = max(0, self._query.max - self._found) if self._query.max else len(found)
-            for first in range(0, min(left, len(found)), PART_MESSAGES):
-                part = found[first : min(left, first + PART_MESSAGES)]
+            matches = await filter_messages(block.messages, self._test, share)
+            left = max(0, self._query.max - self._found) if self._query.max else len(matches)
+            for first in range(0, min(left, len(matches)), PART_MESSAGES):
+                part = matches[first : min(left, first + PART_MESSAGES)]
                 lines = await share.map_chunks(self._encode, part, CHUNK_MESSAGES)
                 self._found += len(part)
                 yield b"".join(lines)
             self._place = block.rest.until if descending else block.rest.first
-            if len(found) > left:  # the first message that was not sent
-                self._place = found[left].offset + descending
+            if len(matches) > left:  # the first message that was not sent
+                self._place = matches[left].offset + descending
             seen = [message for message in block.messages if (message.offset >= self._place) == descending]
             self._scanned += len(seen)
             if self._clock() - self._told_at >= PROGRESS_SECONDS:
@@ -326,9 +326,9 @@ async def publish(call: Call[Project, Publish]) -> Publication:
 
 def _check_attributes(messages: Sequence[NewMessage]) -> None:
     """Check the number of attributes; their lengths are a limit of the broker."""
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if len(message.attributes) > ATTRIBUTES_MAX:
-            raise InvalidArgumentError(f"messages[{place}] may have at most {ATTRIBUTES_MAX} attributes")
+            raise InvalidArgumentError(f"messages[{index}] may have at most {ATTRIBUTES_MAX} attributes")
 
 
 def _draft(message: NewMessage, place: int) -> Draft:

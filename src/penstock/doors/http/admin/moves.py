@@ -117,8 +117,8 @@ async def _choice(call: Call[NoQuery, NewMove], name: str) -> Choice:
 
 async def _offsets(call: Call[NoQuery, NewMove], name: str) -> list[int]:
     ids = call.body.ids
-    known = await call.queue.find_subscription(name) if ids else None
-    topic = await call.queue.find_topic(known.topic) if known is not None else None
+    subscription = await call.queue.find_subscription(name) if ids else None
+    topic = await call.queue.find_topic(subscription.topic) if subscription is not None else None
     for message_id in ids:
         if not (message_id.isascii() and message_id.isdigit() and len(message_id) < 20):
             raise InvalidArgumentError("ids are message ids: decimal numbers, as text")

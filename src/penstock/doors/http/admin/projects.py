@@ -36,23 +36,23 @@ class ProjectPage(msgspec.Struct):
 async def list_projects(call: Call[Paging, None]) -> ProjectPage:
     """Return all projects that have topics or subscriptions, and the default project."""
     context = call.context
-    found = {context.default_project} | await _projects(context, TOPICS) | await _projects(context, SUBSCRIPTIONS)
-    page = page_of(found, call.query)
+    projects = {context.default_project} | await _projects(context, TOPICS) | await _projects(context, SUBSCRIPTIONS)
+    page = page_of(projects, call.query)
     records = [await _record(context, project) for project in page.items]
     return ProjectPage(records, page.next_page_token, page.total)
 
 
 async def _projects(context: Context, kind: Kind) -> set[str]:
     """Return the projects of all names, at the cost of one look for each project."""
-    found, after = set[str](), ""
+    projects, after = set[str](), ""
     while True:
         async with context.listing:
             while not context.listing.is_over:
                 names = (await context.queue.names(kind, "", after, 1)).names
                 if not names:
-                    return found
+                    return projects
                 project = parts_of(names[0], kind)[0]
-                found.add(project)
+                projects.add(project)
                 after = f"{prefix(project, kind)}{LAST_CHARACTER}" if project else names[0]
 
 

@@ -47,10 +47,10 @@ async def list_queues(call: Call[QueueQuery, None]) -> QueuePage:
     names = (await call.queue.names(SUBSCRIPTIONS, prefix(query.project, SUBSCRIPTIONS) if query.project else "")).names
 
     async def choose(chunk: Sequence[str]) -> list[str]:
-        found = await call.queue.find_subscriptions(chunk)
+        subscriptions = await call.queue.find_subscriptions(chunk)
         return [
             subscription.name
-            for subscription in found
+            for subscription in subscriptions
             if is_queue(subscription) and not subscription.detached and query.search in _id(subscription.name)
         ]
 

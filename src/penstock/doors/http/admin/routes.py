@@ -65,9 +65,9 @@ class Table:
     def __init__(self, routes: tuple[Route, ...]) -> None:
         self._paths: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in routes:
-            known = self._paths.setdefault(tuple(route.path.split("/")[1:]), {})
-            assert route.method not in known, f"{route.method} {route.path} is in the table twice"
-            known[route.method] = route
+            methods = self._paths.setdefault(tuple(route.path.split("/")[1:]), {})
+            assert route.method not in methods, f"{route.method} {route.path} is in the table twice"
+            methods[route.method] = route
         self._by_length: dict[int, list[tuple[str, ...]]] = {}
         fixed_first = sorted(self._paths, key=lambda path: [part.startswith("{") for part in path])
         for pattern in fixed_first:

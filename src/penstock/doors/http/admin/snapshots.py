@@ -55,8 +55,8 @@ async def list_snapshots(call: Call[SnapshotQuery, None]) -> SnapshotPage:
     def is_wanted(one: SnapshotDump) -> bool:
         return query.search in one.name and query.project in ("", parts_of(one.name, SNAPSHOTS)[0])
 
-    found = await call.context.listing.filter(is_wanted, await call.queue.snapshots())
-    page = page_of(found, query, lambda snapshot: snapshot.name)
+    snapshots = await call.context.listing.filter(is_wanted, await call.queue.snapshots())
+    page = page_of(snapshots, query, lambda snapshot: snapshot.name)
     return SnapshotPage([_record(call.context, snapshot) for snapshot in page.items], page.next_page_token, page.total)
 
 

@@ -148,9 +148,9 @@ async def list_subscriptions(call: Call[SubscriptionQuery, None]) -> Subscriptio
         page = await sorted_page(context, names, query, query.sort)
 
     async def work(chunk: Sequence[str]) -> list[Subscription]:
-        found = {subscription.name: subscription for subscription in await call.queue.find_subscriptions(chunk)}
-        counted = await call.queue.subscription_statistics(list(found))
-        return [_record(context, found[statistics.subscription], statistics) for statistics in counted]
+        subscriptions = {subscription.name: subscription for subscription in await call.queue.find_subscriptions(chunk)}
+        counted = await call.queue.subscription_statistics(list(subscriptions))
+        return [_record(context, subscriptions[statistics.subscription], statistics) for statistics in counted]
 
     records = await context.listing.map_chunks(work, page.items, CHUNK_ROWS)
     return SubscriptionPage(with_recent(context, records, query.recent), page.next_page_token, page.total)
@@ -236,12 +236,12 @@ async def show_subscription(call: Call[Project, None]) -> Subscription:
 
 
 async def change_subscription(call: Call[Project, SubscriptionChange]) -> Subscription:
-    known = await subscription_of(call)
-    project = parts_of(known.name, SUBSCRIPTIONS)[0] or call.project
-    options = _options(project, _with_other_parts(call.body.options, known.options), known.options)
-    if options.dead_letter_topic != known.options.dead_letter_topic:
+    subscription = await subscription_of(call)
+    project = parts_of(subscription.name, SUBSCRIPTIONS)[0] or call.project
+    options = _options(project, _with_other_parts(call.body.options, subscription.options), subscription.options)
+    if options.dead_letter_topic != subscription.options.dead_letter_topic:
         await _check_dead_letter_topic(call, options)
-    return await subscription_record(call.context, await call.queue.change_subscription(known.name, options))
+    return await subscription_record(call.context, await call.queue.change_subscription(subscription.name, options))
 
 
 async def delete_subscription(call: Call[Project, None]) -> None:
@@ -286,10 +286,10 @@ def with_full_names(project: str, options: dict[str, Any]) -> dict[str, Any]:
 async def subscription_of(call: Call[Any, Any], name: str | None = None) -> SubscriptionMetadata:
     """Return the subscription in the path, or the named one."""
     full = call.subscription(name)
-    found = await call.queue.find_subscription(full)
-    if found is None:
+    subscription = await call.queue.find_subscription(full)
+    if subscription is None:
         raise NotFoundError(f"Subscription not found: {full}")
-    return found
+    return subscription
 
 
 async def subscription_record(context: Context, one: SubscriptionMetadata) -> Subscription:

@@ -104,16 +104,16 @@ def _column(context: Context, sort: str) -> CountValues:
         return within(names, {name: rates.of_topic(name)[0] for name in rates.busy_topics()})
 
     async def size(names: Sequence[str]) -> dict[str, Value]:
-        found = await queue.find_topics(names)
+        topics = await queue.find_topics(names)
         if sort == "messages":
-            return {topic.name: topic.tail - topic.head for topic in found}
-        return {topic.name: topic.position - topic.head_position for topic in found}
+            return {topic.name: topic.tail - topic.head for topic in topics}
+        return {topic.name: topic.position - topic.head_position for topic in topics}
 
     async def statistic(names: Sequence[str]) -> dict[str, Value]:
-        found = await queue.topic_statistics(names)
+        statistics = await queue.topic_statistics(names)
         if sort == "subscriptions":
-            return {counts.topic: counts.subscriptions for counts in found}
-        return {counts.topic: counts.last_publish_at for counts in found}
+            return {counts.topic: counts.subscriptions for counts in statistics}
+        return {counts.topic: counts.last_publish_at for counts in statistics}
 
     if sort == "rate":
         return rate
@@ -134,10 +134,10 @@ async def show_topic(call: Call[Project, None]) -> Topic:
 
 
 async def change_topic(call: Call[Project, TopicChange]) -> Topic:
-    known = await topic_of(call)
+    topic = await topic_of(call)
     check_labels(call.body.labels or {})
     given = {name: value for name, value in msgspec.structs.asdict(call.body).items() if value is not None}
-    changed = await call.queue.change_topic(known.name, replace(known.options, **given))
+    changed = await call.queue.change_topic(topic.name, replace(topic.options, **given))
     return (await topic_records(call.context, [changed]))[0]
 
 
@@ -148,17 +148,17 @@ async def delete_topic(call: Call[Project, None]) -> None:
 async def topic_of(call: Call[Any, Any], name: str | None = None) -> TopicMetadata:
     """Return the topic in the path, or the named one."""
     full = call.topic(name)
-    found = await call.queue.find_topic(full)
-    if found is None:
+    topic = await call.queue.find_topic(full)
+    if topic is None:
         raise NotFoundError(f"Topic not found: {full}")
-    return found
+    return topic
 
 
 async def topic_records(context: Context, topics: Sequence[TopicMetadata]) -> list[Topic]:
     names = [topic.name for topic in topics]
-    found = {counts.topic: counts for counts in await context.queue.topic_statistics(names)}
+    statistics = {counts.topic: counts for counts in await context.queue.topic_statistics(names)}
     queues = {name for name in names if await context.queue.find_queue(name, _reader(name)) is not None}
-    return [_record(context, topic, found[topic.name], queues) for topic in topics if topic.name in found]
+    return [_record(context, topic, statistics[topic.name], queues) for topic in topics if topic.name in statistics]
 
 
 def _reader(topic: str) -> str:
