@@ -70,7 +70,7 @@ nightly: ## the long tests, with their large numbers; one part of them with PART
 NIGHT = PENSTOCK_NIGHTLY=1 $(DEV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m nightly --durations 10 $(ARGS)
 SIMULATION := tests/simulation
 
-nightly-doors: $(DEV)/.stamp # whatever no other part names, so that no test is forgotten
+nightly-doors: $(DEV)/.stamp browser # all tests that no other part names
 	$(NIGHT) tests $(addprefix --ignore ,$(SIMULATION) tests/soak tests/spark tests/packages)
 nightly-journal: $(DEV)/.stamp
 	$(NIGHT) $(SIMULATION)/journal

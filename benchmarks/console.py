@@ -105,9 +105,9 @@ def running(folder: Path) -> Iterator[tuple[ServerProcess, Synchronized[int], Pa
         give_processor(server)
         load = context.Process(target=_load, args=(server.place("text")[1], published), daemon=True)
         load.start()
+        path = find()
+        assert path is not None, HELP
         with sync_playwright() as playwright:
-            path = find()
-            assert path is not None, HELP
             browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             show(page, server)
