@@ -158,7 +158,7 @@ def note_of(png: bytes) -> str:
 
 def main() -> None:
     test = [sys.executable, "-m", "pytest", "-q", "-m", "", str(Path(__file__).with_name("test_pictures.py"))]
-    sys.exit(subprocess.run(test, env=os.environ | {"CONSOLE_PICTURES": "anew"}, check=False).returncode)
+    sys.exit(subprocess.run(test, env=os.environ | {"CONSOLE_PICTURES": "update"}, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -38,11 +38,22 @@ def scene(folder: Path) -> Iterator[ServerProcess]:
             each.start()
         try:
             assert all(event.wait(30) for event in begun)
+            _wait_for_statistics(server)
             yield server
         finally:
             stop.set()
             for each in clients:
                 each.join()
+
+
+def _wait_for_statistics(server: ServerProcess) -> None:
+    """Wait until the statistics, which change once per second, show deliveries through each protocol of the scene."""
+    with Client(server.addresses["http"]) as admin, Client(server.addresses["http"]) as listener:
+        for kind, _ in listener.events("/events"):
+            if kind == "sample":
+                doors = admin.get("/statistics")["doors"]
+                if all(doors[name]["messages_out"] for name in ("http", "pubsub", "azure", "text")):
+                    return
 
 
 def _make(admin: Client) -> None:

@@ -1,6 +1,6 @@
 """Every page and every dialog, at three widths, light and dark: a picture of each, and its parts where they were.
 
-`make pictures` takes them anew after a page was changed on purpose; look at them first (.artefacts/console).
+After a page was changed on purpose, `make pictures` updates them. Look at the pictures first (.artefacts/console).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.console.conftest import PATIENCE, SIZES, expected
 from tests.console.scene import scene
 from tests.server_process import ROOT, ServerProcess
 
-ANEW = os.environ.get("CONSOLE_PICTURES") == "anew"
+UPDATE = os.environ.get("CONSOLE_PICTURES") == "update"
 TOPIC, SUBSCRIPTION = "#/topics/invoices", "#/subscriptions/invoices-print"
 PAGES = {
     "overview": "#/overview",
@@ -68,10 +68,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def layout() -> Iterator[dict[str, Any]]:
-    """What was stored; taken anew, what was found is stored."""
+    """The stored layout. With UPDATE, the layout found is stored instead."""
     known: dict[str, Any] = json.loads(pictures.LAYOUT.read_text())
     yield known
-    if ANEW:
+    if UPDATE:
         pages = ",\n".join(f"{json.dumps(name)}: {json.dumps(each)}" for name, each in sorted(known["pages"].items()))
         pictures.LAYOUT.write_text(f'{{"fonts": {known["fonts"]}, "pages": {{\n{pages}\n}}}}\n')
 
@@ -91,7 +91,7 @@ def test_pages_and_dialogs_look_as_they_did(
     page.on("console", lambda line: None if expected(line) else problems.append(f"{line.type}: {line.text}"))
     page.goto("/")
     same_fonts = pictures.fonts(page) == layout["fonts"]
-    if ANEW:
+    if UPDATE:
         layout["fonts"] = pictures.fonts(page)
     names = []
     for name, (place, button) in {**{name: (place, "") for name, place in PAGES.items()}, **DIALOGS}.items():
@@ -101,7 +101,7 @@ def test_pages_and_dialogs_look_as_they_did(
         pictures.settle(page)
         found = pictures.parts(page)
         where = f"{name}-{size}"
-        if ANEW:
+        if UPDATE:
             layout["pages"][where] = found
             page.keyboard.press("Escape")
             continue
@@ -119,9 +119,10 @@ def test_pages_and_dialogs_look_as_they_did(
         changed = pictures.differences(layout["pages"].get(where, []), found, same_lines=same_fonts and fixed)
         changed += [f"dark: {each}" for each in pictures.differences(found, dark, same_lines=fixed)]
         problems += [f"{where}: {each}" for each in changed]
-    pictures.note_changes(context.new_page(), names, size)
+    if names:
+        pictures.note_changes(context.new_page(), names, size)
     context.close()
-    assert not problems, "\n".join(["make pictures takes them anew, if this was meant:", *problems])
+    assert not problems, "\n".join(["make pictures updates them, if the change was meant:", *problems])
 
 
 def test_every_stored_layout_belongs_to_a_page(layout: dict[str, Any]) -> None:
@@ -144,11 +145,11 @@ def test_the_readme_shows_the_page_as_it_is(browser: Browser, shop: ServerProces
     expect(page.locator(".chart")).to_have_count(8)
     pictures.settle(page)
     found = pictures.fingerprint(page)
-    if ANEW:
+    if UPDATE:
         page.wait_for_timeout(1000 * HISTORY_SECONDS)
         pictures.README_PICTURE.write_bytes(pictures.with_note(page.screenshot(), found))
     page.close()
     picture = pictures.README_PICTURE.read_bytes()
-    assert pictures.note_of(picture) == found, "make pictures takes it anew"
+    assert pictures.note_of(picture) == found, "make pictures updates it"
     assert len(picture) < 200_000
     assert "](docs/console.png)" in (ROOT / "README.md").read_text()
