@@ -90,6 +90,7 @@ def test_rows_name_their_topics(either: Client) -> None:
         ({"data": pa.binary(), "topic": pa.int8()}, "Column topic is int8; it must be string"),
         ({"topic": pa.string()}, "Column data is missing"),
         ({"data": pa.dictionary(pa.int32(), pa.string())}, "Column data is dictionary"),
+        ({"data": pa.struct([(f"field-{number}", pa.int8()) for number in range(2_000)])}, "Column data is struct"),
     ],
 )
 def test_a_wrong_schema_is_refused_by_name(client: Client, schema: dict[str, pa.DataType], words: str) -> None:

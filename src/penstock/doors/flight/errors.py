@@ -29,6 +29,9 @@ CODES: dict[type[PenstockError], str] = {
     errors.InternalError: "internal",
 }
 
+# Characters of a long sentence that a client gets, as it may quote a large schema. gRPC refuses to receive more than
+# 8 KiB of headers, and the sentence is in them twice, with up to 17 bytes a character.
+BEGINNING, ENDING = 300, 150
 CLASSES: dict[str, Any] = {
     "unauthenticated": flight.FlightUnauthenticatedError,
     "unavailable": flight.FlightUnavailableError,
@@ -62,7 +65,9 @@ def describe(error: PenstockError) -> dict[str, Any]:
 def flight_error(error: PenstockError) -> Exception:
     details = describe(error)
     kind = CLASSES.get(details["code"], flight.FlightServerError)
-    raised: Exception = kind(error.message, msgspec.json.encode(details))
+    if len(error.message) > BEGINNING + ENDING:
+        details["message"] = f"{error.message[:BEGINNING]}...{error.message[-ENDING:]}"
+    raised: Exception = kind(details["message"], msgspec.json.encode(details))
     return raised
 
 

@@ -26,6 +26,15 @@ def test_every_class_of_the_tree_has_a_row_and_crosses_the_link(kind: type[Penst
     assert json.loads(error.extra_info) == {"code": CODES[kind], "message": "why"}
 
 
+def test_a_sentence_that_quotes_a_large_schema_is_cut() -> None:
+    error = flight_error(errors.InvalidArgumentError(f"Column a ({'ü' * 100_000}) is not known"))
+    sentence = json.loads(error.extra_info)["message"]  # type: ignore[attr-defined]
+    assert len(sentence) < 500
+    assert sentence.startswith("Column a (ü")
+    assert sentence.endswith("ü) is not known")
+    assert sentence in str(error)
+
+
 def test_a_full_disk_has_the_code_of_its_base() -> None:
     assert error_word(JournalFullError()) == "ResourceExhaustedError"
     assert json.loads(flight_error(JournalFullError()).extra_info)["code"] == "resource_exhausted"  # type: ignore[attr-defined]
