@@ -271,7 +271,7 @@ def translate(error: Exception) -> Exception:
     sentence = re.split(r"\. Detail: |\. gRPC client debug context:", str(error))[0].strip()
     try:
         facts = json.loads(getattr(error, "extra_info", b"") or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         facts = {}
     return error_from({"message": sentence} | (facts if isinstance(facts, dict) else {}))
 

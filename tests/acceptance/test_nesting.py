@@ -36,7 +36,9 @@ URL_LEVELS_MAX = 20_000  # more does not fit into a request line
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("nesting"), "--memory", "--default-project", "demo") as server:
+    with ServerProcess(
+        tmp_path_factory.mktemp("nesting"), "--memory", "--default-project", "demo", "--log-requests"
+    ) as server:
         schemas = [
             {"name": name, "type": kind, "definition": text} for name, (kind, text) in (("avro", AVRO), ("tree", PROTO))
         ]
@@ -55,12 +57,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(autouse=True)
 def _alive(server: ServerProcess) -> Iterator[None]:
-    """After every test the same process still answers."""
+    """After every test the same process still answers, and has logged no error."""
+    before = len(server.log())
     yield
     assert server.process.poll() is None, server.log()
     with AdminClient(server.addresses["http"]) as client:
         assert client.get("/topics/plain")["name"]
-    assert "Traceback" not in server.log()
+    assert not any(word in server.log()[before:] for word in ("Traceback", " ERROR "))
 
 
 def request(
@@ -232,6 +235,18 @@ def test_bodies_of_the_admin_api(server: ServerProcess, levels: int) -> None:
         assert json.loads(content)["error"], path
 
 
+@pytest.mark.parametrize("levels", [500, 1_000, URL_LEVELS_MAX])
+def test_tokens_of_pages(server: ServerProcess, levels: int) -> None:
+    for key in (b"[" * levels + b"]" * levels, b"[" * levels):
+        token = quote(base64.urlsafe_b64encode(key))
+        for place in ("/topics", "/topics?sort=-messages", "/subscriptions", "/queues"):
+            target = f"/admin/v1{place}{'&' if '?' in place else '?'}page_token={token}"
+            status, content = request(server.addresses["http"], "GET", target)
+            assert (status, json.loads(content)["error"]["message"]) == (400, "This page_token is not one of this list")
+        for place in ("topics", "subscriptions", "topics/plain/subscriptions"):
+            refused_rest(server, "GET", f"/v1/projects/demo/{place}?pageToken={token}", b"")
+
+
 @pytest.mark.parametrize("levels", DEPTHS)
 def test_xml(server: ServerProcess, levels: int) -> None:
     nested = b"<a>" * levels + b"</a>" * levels
@@ -279,6 +294,8 @@ def test_requests_of_flight(server: ServerProcess, levels: int) -> None:
         options = flight.FlightCallOptions(timeout=SECONDS)
         with pytest.raises((pa.ArrowInvalid, flight.FlightError), match=r"unknown field|JSON"):
             list(client.do_action(flight.Action("bounds", nested), options))
+        with pytest.raises((pa.ArrowInvalid, flight.FlightError), match="expected `"):
+            list(client.do_action(flight.Action("bounds", b'{"topics":' + nested + b"}"), options))
         with pytest.raises((pa.ArrowInvalid, flight.FlightError), match=r"unknown field|JSON"):
             client.do_get(flight.Ticket(nested), options).read_all()
         with pytest.raises((pa.ArrowInvalid, flight.FlightError), match=r"unknown field|JSON"):

@@ -1,4 +1,4 @@
-"""How a source file must look: an opening docstring, a bounded length, names that say something.
+"""How a source file must look: an opening docstring, a bounded length, names that say something, whole error handling.
 
 A file of 500 lines is where we look for two files in one. A lower cap made people fold lines to fit.
 """
@@ -13,6 +13,9 @@ from tests.tidy.sources import Module, functions
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
 EMPTY_NAMES = {"manager", "handler", "helper", "util", "common", "misc", "impl", "processor"}
+PARSERS = {"msgspec.json.decode", "json.loads", "json.load", "tomllib.loads", "tomllib.load"}
+BAD_TEXT = {"ValueError", "msgspec.DecodeError", "json.JSONDecodeError", "tomllib.TOMLDecodeError"}
+ALL_ERRORS = {"RecursionError", "Exception", "BaseException"}
 
 
 def docstring_faults(tree: list[Module]) -> list[str]:
@@ -43,6 +46,31 @@ def name_faults(tree: list[Module]) -> list[str]:
             if isinstance(node, ast.ClassDef) and _is_empty(node.name):
                 faults.append(f"{module.label}:{node.lineno}: empty name {node.name!r}")
     return faults
+
+
+def nesting_faults(tree: list[Module]) -> list[str]:
+    """A parser that handles invalid text, and not text nested too deeply, for which it raises RecursionError."""
+    faults = []
+    for module in tree:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.Try) or not any(
+                _parses(inner) for part in node.body for inner in ast.walk(part)
+            ):
+                continue
+            handled = {ast.unparse(kind) for handler in node.handlers for kind in _kinds(handler)}
+            if handled & BAD_TEXT and not handled & ALL_ERRORS:
+                faults.append(f"{module.label}:{node.lineno}: RecursionError is not handled")
+    return faults
+
+
+def _parses(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in PARSERS
+
+
+def _kinds(handler: ast.ExceptHandler) -> list[ast.expr]:
+    if handler.type is None:
+        return [ast.Name("BaseException")]
+    return handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
 
 
 def _is_empty(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Docstrings, lengths and names of the sources, and proof that each rule can fail."""
+"""Docstrings, lengths, names and error handling of the sources, and proof that each rule can fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.shape import FILE_LINES_MAX, FUNCTION_LINES_MAX, docstring_faults, length_faults, name_faults
+from tests.tidy.shape import (
+    FILE_LINES_MAX,
+    FUNCTION_LINES_MAX,
+    docstring_faults,
+    length_faults,
+    name_faults,
+    nesting_faults,
+)
 from tests.tidy.sources import build, everywhere, modules
 
 
@@ -20,6 +27,10 @@ def test_files_and_functions_stay_short() -> None:
 
 def test_names_say_something() -> None:
     assert name_faults(everywhere()) == []
+
+
+def test_parsers_handle_text_that_is_nested_too_deeply() -> None:
+    assert nesting_faults(everywhere()) == []
 
 
 def test_a_missing_docstring_is_found(tmp_path: Path) -> None:
@@ -56,3 +67,11 @@ def test_an_empty_file_name_is_found(tmp_path: Path, name: str) -> None:
 def test_a_name_that_only_contains_the_letters_passes(tmp_path: Path) -> None:
     package = build(tmp_path, {"handlebars.py": "class Utility:\n    pass\nclass Impling:\n    pass\n"})
     assert name_faults(modules(package)) == []
+
+
+@pytest.mark.parametrize("parser", ["json.loads(text)", "msgspec.json.decode(text, type=dict)"])
+@pytest.mark.parametrize("handler", ["except ValueError:", "except (ValueError, KeyError):"])
+def test_a_parser_without_a_handler_for_deep_text_is_found(tmp_path: Path, parser: str, handler: str) -> None:
+    lines = f"try:\n    a = [{parser}]\n{handler}\n    a = []\n"
+    package = build(tmp_path, {"a.py": lines, "b.py": f"{lines}except RecursionError:\n    a = []\n"})
+    assert nesting_faults(modules(package)) == ["penstock.a:1: RecursionError is not handled"]

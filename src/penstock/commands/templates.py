@@ -129,5 +129,5 @@ def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
 def json_value(text: str, what: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise WrongUsageError(f"{what} must be JSON, not {text[:80]!r}") from None

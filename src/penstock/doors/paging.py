@@ -67,6 +67,6 @@ def token_of(key: object) -> str:
 def key_of(token: str) -> Any:
     try:
         key = msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True))
-    except (binascii.Error, msgspec.DecodeError, ValueError):
+    except (binascii.Error, msgspec.DecodeError, ValueError, RecursionError):
         raise InvalidArgumentError(WRONG_TOKEN) from None
     return tuple(key) if isinstance(key, list) else key

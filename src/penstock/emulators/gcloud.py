@@ -96,7 +96,7 @@ def exports(data_dir: str | None, project: str | None, environment: Mapping[str,
     file = _ready_file(data_dir, environment, config, make=False) or ""
     try:
         address = str(json.loads(Path(file).read_text(encoding="utf-8"))["pubsub"])
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         started = f" that was started with --data-dir {data_dir}" if data_dir else ""
         raise NotFoundError(f"No running emulator{started}. Start it first") from None
     host, _, port = address.rpartition(":")

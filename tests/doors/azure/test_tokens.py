@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,6 +97,15 @@ def test_a_token_lets_its_user_in(secure: Harness) -> None:
     assert signed_in(secure, "POST", "orders/messages", body_of("x")).status == 201
     for audience in ("https://storage.azure.com/", f"https://{ACCOUNT}.queue.core.windows.net"):
         assert signed_in(secure, "GET", "orders/messages", aud=audience).status == 200
+
+
+def test_a_token_with_deep_claims_is_refused(secure: Harness) -> None:
+    for levels in (1_000, 10_000):
+        deep = f'{{"iss": {"[" * levels}{"]" * levels}}}'.encode()
+        header, _, signature = token(claims(secure)).split(".")
+        forged = f"{header}.{base64.urlsafe_b64encode(deep).decode().rstrip('=')}.{signature}"
+        answer = secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {forged}")
+        assert (answer.status, answer.code) == (401, "InvalidAuthenticationInfo")
 
 
 CLOUDS = ["core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de"]

@@ -78,7 +78,7 @@ def _claims(token: str) -> dict[str, Any] | None:
     try:
         text = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (binascii.Error, ValueError, msgspec.DecodeError):
+    except (binascii.Error, ValueError, msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -181,6 +181,8 @@ def read(body: bytes, kind: type[T], what: str) -> T:
     except msgspec.ValidationError as error:
         text = str(error)
         raise InvalidArgumentError(f"{what}: {text[:1].lower()}{text[1:]}") from None
+    except RecursionError:
+        raise InvalidArgumentError(f"{what}: this JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InvalidArgumentError(f"{what}: this is not JSON") from None
 

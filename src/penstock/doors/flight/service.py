@@ -244,7 +244,7 @@ def _resource_of(body: bytes) -> str:
     """Return the resource that an action names, or an empty text."""
     try:
         asked = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     names = next((asked[key] for key in _NAMING if asked.get(key)), "") if isinstance(asked, dict) else ""
     return names if isinstance(names, str) else _join_names(map(str, names))

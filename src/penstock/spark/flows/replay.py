@@ -211,6 +211,8 @@ def _load(path: Path) -> ReplayPlan | None:
         return None
     except msgspec.DecodeError as error:
         raise FailedPreconditionError(f"{path} is not a valid replay plan: {error}") from error
+    except RecursionError:
+        raise FailedPreconditionError(f"{path} is not a valid replay plan: it is nested too deeply") from None
 
 
 def _save(path: Path, plan: ReplayPlan) -> None:

@@ -107,5 +107,5 @@ def _key(step: re.Match[str]) -> str | int:
         return step["name"] or step["plain"] or ""
     try:
         return msgspec.json.decode(step["quoted"].encode(), type=str)
-    except msgspec.DecodeError:
+    except _NO_JSON:
         raise InvalidArgumentError(_NOT_A_PATH) from None
