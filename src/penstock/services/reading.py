@@ -57,12 +57,28 @@ async def blocks(
         elif descending and messages and messages[-1].offset + 1 < part.until:
             count = max(1, len(messages) // 2)  # too many bytes: the end of the range is needed first
         elif descending:
+            *before, last = _split(messages[::-1])
+            for piece in before:
+                yield Block(piece, Range(span.first, piece[-1].offset))
             span = Range(span.first, part.first)
             count = min(BLOCK_MESSAGES, 2 * count)
-            yield Block(messages[::-1], span)
+            yield Block(last, span)
         else:
-            span = Range(messages[-1].offset + 1 if messages else part.until, span.until)
-            yield Block(messages, span)
+            for piece in _split(messages):
+                span = Range(piece[-1].offset + 1 if piece else part.until, span.until)
+                yield Block(piece, span)
+
+
+def _split(messages: list[Message]) -> list[list[Message]]:
+    """Split messages into blocks. A journal may return more than it was asked for, such as one whole commit."""
+    pieces, size = [messages[:1]], sum(message.size for message in messages[:1])
+    for message in messages[1:]:
+        size += message.size
+        if size > BLOCK_BYTES:
+            pieces.append([])
+            size = message.size
+        pieces[-1].append(message)
+    return pieces
 
 
 async def filter_messages(messages: list[Message], test: Predicate | None, share: Share) -> list[Message]:

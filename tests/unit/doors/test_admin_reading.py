@@ -84,6 +84,31 @@ def test_what_is_forgotten_meanwhile_is_left_out(head: int, at: int, descending:
     assert set(range(head, 3000)) <= set(found), "what is kept is never left out"
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_commit_of_many_bytes_is_more_than_one_block(descending: bool) -> None:
+    """A journal may return all messages that it was asked for, however many bytes they have."""
+
+    class Commit(Log):
+        async def read(self, name: str, first: int, until: int, max_bytes: int) -> list[Message]:
+            return [message(offset, b"x" * self.sizes[offset]) for offset in range(first, until)]
+
+    async def sizes(log: Any) -> list[int]:
+        found = []
+        async for block in blocks(log, log, Range(0, len(log.sizes)), Share(lambda: 0), descending=descending):
+            found.append(sum(each.size for each in block.messages))
+            rest = [each.offset for each in block.messages][-1]
+            assert block.rest == (Range(0, rest) if descending else Range(rest + 1, len(log.sizes)))
+        return found
+
+    half = reading.BLOCK_BYTES // 2
+    log = Commit([half, half, 1, 3 * half, half])
+    assert asyncio.run(sizes(log)) == (
+        [half, 3 * half, 1 + half, half] if descending else [2 * half, 1, 3 * half, half]
+    )
+    offsets = asyncio.run(read(log, Range(0, 5), descending=descending))
+    assert offsets == sorted(range(5), reverse=descending)
+
+
 def test_a_topic_that_goes_ends_the_reading() -> None:
     log = Log([1] * 10)
     log.deleted = True

@@ -281,9 +281,8 @@ class _Stream:
             left = max(0, self._query.max - self._found) if self._query.max else len(matches)
             for first in range(0, min(left, len(matches)), PART_MESSAGES):
                 part = matches[first : min(left, first + PART_MESSAGES)]
-                lines = await share.map_chunks(self._encode, part, CHUNK_MESSAGES)
                 self._found += len(part)
-                yield b"".join(lines)
+                yield b"".join(await share.map_chunks(self._encode, part, CHUNK_MESSAGES))
             self._place = block.rest.until if descending else block.rest.first
             if len(matches) > left:  # the first message that was not sent
                 self._place = matches[left].offset + descending
