@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -142,7 +144,13 @@ def test_a_topic_that_goes_ends_the_reading() -> None:
         ({"json": "$.v=1e400"}, b'{"id": 7, "v": 1e400}', {}, True),
         ({"json": "$.v=0.1"}, b'{"v": 0.10}', {}, True),
         ({"json": "$.v=0.1"}, b'{"v": 0.10000000000000000001}', {}, False),
-        ({"json": "$.v"}, b'{"v": 1e99999999999999999999}', {}, False),
+        ({"json": "$.v"}, b'{"v": 1e99999999999999999999}', {}, True),
+        ({"json": "$.v=1e99999999999999999999"}, b'{"v": 1e99999999999999999999}', {}, False),
+        ({"json": "$.a"}, b'{"a": 1, "b": "\xff"}', {}, False),
+        ({"json": "$.a=2"}, b'{"a": 1, "\\u0061": 2}', {}, True),
+        ({"json": "$.a[0]"}, b'{"a": 5}', {}, False),
+        ({"json": "$[600]=600"}, json.dumps([*range(700)]).encode(), {}, True),
+        ({"json": "$[700]"}, json.dumps([*range(700)]).encode(), {}, False),
         ({"json": "$.a"}, b"[" * 100_000, {}, False),
         ({"filter": 'attributes.k = "v"', "text": "x"}, b"x", {"k": "v"}, True),
         ({"filter": 'attributes.k = "v"', "text": "x"}, b"y", {"k": "v"}, False),
@@ -154,6 +162,59 @@ def test_which_messages_are_wanted(
     test = predicate_of(Wanted(**wanted))
     assert test is not None
     assert test(message(0, data, **attributes)) is expected
+
+
+KEYS = st.sampled_from(["a", "b", "", "a.b", 'a"b', "é", "\n"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, "", "a", "5"]),
+    lambda part: st.lists(part, max_size=12) | st.dictionaries(KEYS, part, max_size=3),
+    max_leaves=15,
+)
+
+
+@given(JSON, st.lists(KEYS | st.integers(0, 12), max_size=3), JSON | st.just(...))
+def test_a_path_is_followed_as_in_parsed_json(content: Any, steps: list[str | int], value: Any) -> None:
+    found: list[Any] = [content]
+    for step in steps:
+        if isinstance(step, str):
+            found = [each[step] for each in found if isinstance(each, dict) and step in each]
+        else:
+            found = [each[step] for each in found if isinstance(each, list) and step < len(each)]
+    path = "$" + "".join(f"[{json.dumps(step)}]" for step in steps)
+    if value is not ...:
+        path += f"={json.dumps(value)}"
+        found = [each for each in found if each == value and isinstance(each, bool) == isinstance(value, bool)]
+    test = predicate_of(Wanted(json=path))
+    assert test is not None
+    for text in (json.dumps(content), json.dumps(content, indent=1, ensure_ascii=False)):
+        assert test(message(0, text.encode())) is bool(found)
+
+
+@pytest.mark.parametrize("part", ["1.5", '{"a": {}}', "[[]]"])
+def test_a_large_body_is_searched_without_making_its_values(part: str) -> None:
+    many = f"[{','.join([part] * 100_000)}]"
+    bodies = [("$.b=1", f'{{"a": {many}, "b": 1}}', True), ("$[0]=1", f"[1,{many}]", True), ("$.a=1", many, False)]
+    for path, text, expected in [
+        *bodies,
+        ("$", many, True),
+        ("$=5", many, False),
+        ("$.a=5", f'{{"a": {many}}}', False),
+    ]:
+        test, data = predicate_of(Wanted(json=path)), message(0, (" " * (1 << 20) + text).encode())
+        assert test is not None
+        test(data)
+        tracemalloc.start()
+        try:
+            assert test(data) is expected
+            assert tracemalloc.get_traced_memory()[1] < 2 * data.size
+        finally:
+            tracemalloc.stop()
+
+
+def test_a_path_of_many_steps_is_refused() -> None:
+    assert predicate_of(Wanted(json="$" + ".a" * 100)) is not None
+    with pytest.raises(InvalidArgumentError, match=r"^json may have at most 100 steps$"):
+        predicate_of(Wanted(json="$" + ".a" * 101))
 
 
 def test_where_nothing_is_asked_all_are_wanted() -> None:
