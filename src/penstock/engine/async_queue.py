@@ -389,7 +389,6 @@ class AsyncMessageQueue:
     provide_queue = timed_decision(commands.provide_queue)
     remove_queue = decision(commands.remove_queue)
     find_queue = lookup(lookups.find_queue)
-    queue_names = lookup(lookups.queue_names)
 
     # ------------------------------------------------------------------ snapshots, documents, the store
 

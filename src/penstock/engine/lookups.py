@@ -273,14 +273,6 @@ def find_queue(engine: Engine, topic_name: str, name: str) -> QueueNumbers | Non
     return QueueNumbers(topic.first_id, subscription.number)
 
 
-def queue_names(engine: Engine, topic_prefix: str, prefix: str) -> list[str]:
-    """Return the names of queues without their prefixes, of the topic and of the subscription."""
-    with engine.lock:
-        skip = len(topic_prefix)
-        ends = [name[skip:] for name in engine.broker.state.topic_index.names(topic_prefix)]
-        return [end for end in ends if find_queue(engine, topic_prefix + end, prefix + end) is not None]
-
-
 def document(engine: Engine, kind: str, name: str) -> bytes | None:
     # Without the lock: both steps are reads of one key, and the bytes that they find never change.
     return engine.broker.state.documents.get(kind, {}).get(name)

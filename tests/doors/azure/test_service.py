@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from penstock.doors.azure import queues
+from penstock.wire.turns import Turns
 from tests.doors.azure.harness import Harness, body_of
 from tests.doors.azure.signing import ACCOUNT, account_sas
 
@@ -79,6 +83,42 @@ def test_a_list_is_sorted_paged_and_filtered(azure: Harness) -> None:
     assert azure.ask("GET", "?comp=list&prefix=zzz").body.endswith(
         b"<Queues></Queues><NextMarker /></EnumerationResults>"
     )
+
+
+def test_a_page_of_a_list_costs_what_the_page_holds(azure: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Design law: no client may hold up another. The page looks at the topics up to its last queue, with turns."""
+    looked_at: list[str] = []
+    turns = 0
+    find, give = azure.queue.find_queue, Turns.give
+
+    async def find_queue(topic: str, subscription: str) -> Any:
+        looked_at.append(topic.rpartition("/")[2])
+        return await find(topic, subscription)
+
+    async def count_turns(self: Turns) -> None:
+        nonlocal turns
+        turns += 1
+        await give(self)
+
+    for name in ("one", "two", "a-topic", *(f"queue-{number:02}" for number in range(30)), "zoo"):
+        azure.run(lambda name=name: azure.queue.create_topic(f"projects/{ACCOUNT}/topics/{name}"))
+        if name != "a-topic":
+            azure.create(name)
+    monkeypatch.setattr(queues, "CHUNK_NAMES", 4)
+    monkeypatch.setattr(azure.queue, "find_queue", find_queue)
+    monkeypatch.setattr(Turns, "give", count_turns)
+    page = azure.ask("GET", "?comp=list&maxresults=3")
+    assert page.texts("Name") == ["one", "queue-00", "queue-01"]
+    assert looked_at == ["a-topic", "one", "queue-00", "queue-01", "queue-02"]
+    assert turns >= 4
+    looked_at.clear()
+    page = azure.ask("GET", f"?comp=list&maxresults=2&prefix=queue&marker=%2F{ACCOUNT}%2Fqueue-28")
+    assert (page.texts("Name"), page.text("NextMarker")) == (["queue-28", "queue-29"], "")
+    assert looked_at == ["queue-28", "queue-29"]
+    turns = 0
+    page = azure.ask("GET", "?comp=list&include=metadata&prefix=queue")
+    assert len(page.texts("Name")) == 30
+    assert turns == 60
 
 
 def test_a_list_repeats_nothing_that_xml_cannot_hold(azure: Harness) -> None:

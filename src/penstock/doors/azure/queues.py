@@ -5,8 +5,8 @@ Metadata and policies are stored in the options of the topic, so that they are d
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,14 +17,16 @@ from penstock.doors.azure.accounts import Accounts
 from penstock.doors.azure.errors import AzureError
 from penstock.doors.azure.names import QUEUE_NAME_MAX
 from penstock.doors.azure.policies import Policy, decode_policies, encode_policies
-from penstock.doors.resources import QUEUE_OPTIONS, subscription_name, topic_name
+from penstock.doors.resources import QUEUE_OPTIONS, TOPICS, subscription_name, topic_name
 from penstock.engine.port import Queue
 from penstock.errors import FailedPreconditionError
 from penstock.wire.http1_message import Request
+from penstock.wire.turns import Turns
 
 METADATA_MAX_BYTES = 8 << 10
 METADATA, POLICIES = "azure_metadata", "azure_policies"  # keys in the extras of a topic
 POISON = "-poison"
+CHUNK_NAMES = 1000  # of topics that are looked at for a page
 MAX_DEQUEUE_COUNT = "penstock_max_dequeue_count"  # metadata that gives a single queue a poison queue
 
 _PREFIX = "x-ms-meta-"
@@ -58,9 +60,22 @@ class Queues:
         return QueueRef(topic, subscription, *numbers)
 
     async def page(self, account: str, prefix: str, start: str, most: int) -> list[str]:
-        """Return up to `most` names from `start` on, in order."""
-        ends = await self._queue.queue_names(*self._full_names(account, prefix))
-        return heapq.nsmallest(most, (prefix + end for end in ends if prefix + end >= start))
+        """Return up to `most` names from `start` on, in order. The cost depends on the topics up to the last name."""
+        (all_topics, _), (topics, _) = self._full_names(account, ""), self._full_names(account, prefix)
+        found: list[str] = []
+        names, turns = [start] if start and start.startswith(prefix) else [], Turns()
+        last = all_topics + start if start else None
+        while True:
+            for name in names:
+                if await self._queue.find_queue(*self._full_names(account, name)) is not None:
+                    found.append(name)
+                    if len(found) == most:
+                        return found
+                await turns.give()
+            chunk = (await self._queue.names(TOPICS, topics, last, CHUNK_NAMES)).names
+            if not chunk:
+                return found
+            names, last = [name.removeprefix(all_topics) for name in chunk], chunk[-1]
 
     # ------------------------------------------------------------------ create and delete
 
@@ -89,6 +104,15 @@ class Queues:
 
     async def metadata(self, account: str, name: str) -> dict[str, str]:
         return decode_metadata(await self._options(account, name))
+
+    async def metadata_of(self, account: str, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the metadata of queues by their names. Queues that are deleted meanwhile are left out."""
+        found, turns = dict[str, dict[str, str]](), Turns()
+        for name in names:
+            with suppress(AzureError):
+                found[name] = await self.metadata(account, name)
+            await turns.give()
+        return found
 
     async def set_metadata(self, account: str, name: str, metadata: Mapping[str, str]) -> None:
         ref = await self.find(account, name)

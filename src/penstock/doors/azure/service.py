@@ -49,10 +49,10 @@ class Service:
         last = (
             f"/{call.account}/{more[0]}" if more and not call.dialect.marker_is_last_name else page[-1] if more else ""
         )
-        metadata = self._queues.metadata if _includes_metadata(call) else None
+        metadata = await self._queues.metadata_of(call.account, page) if _includes_metadata(call) else None
         body = queue_list(
             f"{self._scheme}://{call.request.header('host')}{call.request.path.rstrip('/')}/",
-            [(name, await metadata(call.account, name) if metadata else None) for name in page],
+            [(name, metadata[name] if metadata else None) for name in page if metadata is None or name in metadata],
             prefix=prefix,
             marker=marker,
             max_results=most if "maxresults" in parameters else None,

@@ -70,6 +70,3 @@ class Queues(Protocol):
 
     def find_queue(self, topic_name: str, name: str) -> Awaitable[QueueNumbers | None]:
         """Return the numbers of a queue, or None unless the topic exists and the subscription reads it."""
-
-    def queue_names(self, topic_prefix: str, prefix: str) -> Awaitable[list[str]]:
-        """Return the names of queues without their prefixes, of the topic and of the subscription."""

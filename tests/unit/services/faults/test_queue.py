@@ -29,7 +29,7 @@ UNTOUCHED = """
     examine is_unacked unacked leases sequences publisher_receipt find_topic topics
     topic_statistics find_subscription subscriptions subscription_statistics backlog unsettled preview_seek find_queue
     names numbered_names find_topics find_subscriptions reader_names backlog_messages
-    queue_names snapshots document documents store holdings first_offset_at commit on on_reset off backup
+    snapshots document documents store holdings first_offset_at commit on on_reset off backup
     put_back lease_at forget_producer touch_subscription put_document remove_document
     backlog_messages names numbered_names reader_names find_subscriptions find_topics
 """
