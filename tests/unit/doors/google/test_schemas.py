@@ -98,6 +98,29 @@ def test_a_definition_with_everything() -> None:
         schema.check_binary(b"\x0a\xff")
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        '"data": %s',
+        '"inner": {"data": %s}',
+        '"list": ["", %s]',
+        '"byKey": {"a": {"by_name": {"b": %s}}}',
+        '"more": [{}, {"data": "", "more": [{"data": %s}]}]',
+    ],
+)
+def test_bytes_in_json_are_base64_wherever_they_are(field: str) -> None:
+    schema = ProtoSchema(
+        'syntax = "proto3"; message M { bytes data = 1; M inner = 2; '
+        "repeated bytes list = 3; map<string, M> by_key = 4; map<string, bytes> by_name = 5; "
+        "repeated M more = 6; }"
+    )
+    for text in ("aGk=", "aGk", "_-8", ""):
+        schema.check_json(("{" + field % json.dumps(text) + "}").encode())
+    for text in ("hello world!", '{"a": 1}', "aGk= ", "aGk=="):
+        with pytest.raises(ValueError, match="not base64"):
+            schema.check_json(("{" + field % json.dumps(text) + "}").encode())
+
+
 def test_a_required_field_is_required() -> None:
     schema = ProtoSchema('syntax = "proto2"; message M { required string a = 1; optional int32 b = 2; }')
     schema.check_json(b'{"a": "x"}')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, json_format, message_factory
 from google.protobuf.message import DecodeError
 
+from penstock.doors.google.json_messages import is_base64
 from penstock.doors.google.messages import well_known_pool
 from penstock.doors.google.schemas import protobuf_compatibility
 from penstock.doors.google.schemas.avro_binary import (
@@ -37,6 +39,7 @@ class ProtoSchema:
         with _depth_errors():
             message = json_format.Parse(data.decode(), self._kind(), descriptor_pool=self._kind.DESCRIPTOR.file.pool)
         self._check_whole(message)
+        _check_base64(json.loads(data), self._kind.DESCRIPTOR)
 
     def check_binary(self, data: bytes) -> None:
         self._check_whole(self._parse(data))
@@ -71,6 +74,25 @@ def _depth_errors() -> Iterator[None]:
         if any(words in str(error) for words in _TOO_DEEP_WORDS):
             raise too_deep() from None
         raise
+
+
+def _check_base64(content: Any, kind: Any) -> None:
+    """Raise ValueError unless the bytes in a parsed message are base64. The library skips other characters."""
+    if kind.full_name.startswith("google.protobuf."):  # types with a JSON form of their own
+        return
+    names = {field.json_name: field for field in kind.fields}
+    for name, value in content.items():
+        field = names.get(name) or kind.fields_by_name.get(name)
+        if field is None or value is None:  # an extension, or not set
+            continue
+        parts = value.values() if _is_map(field) else value if field.is_repeated else (value,)
+        field = field.message_type.fields_by_name["value"] if _is_map(field) else field
+        for part in parts:
+            if field.type == field.TYPE_BYTES:
+                if not is_base64(part):
+                    raise ValueError("a value of bytes is not base64")
+            elif field.message_type is not None:
+                _check_base64(part, field.message_type)
 
 
 def _check_size(message: Any, size: int) -> None:
