@@ -30,6 +30,7 @@ class Upload:
         self._unanswered: deque[tuple[int, pa.RecordBatch]] = deque()
         self._sent = 0  # number of unanswered requests sent on the open stream
         self._sequence = 0
+        self._has_topics = command["topic"] is None  # whether the rows name topics
         self._stream: Any = None
 
     def send(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -37,6 +38,7 @@ class Upload:
         import pyarrow as pa
 
         for batch in batches:
+            self._has_topics |= "topic" in batch.schema.names
             self._unanswered.append((self._sequence, batch))
             self._sequence += 1
             self._advance(IN_FLIGHT - 1)
@@ -52,15 +54,15 @@ class Upload:
 
     def _check_requests(self, once: dict[str, Any]) -> None:
         """Raise PenstockError if an earlier run of this task stored more requests than this one has."""
+        topic = None if self._has_topics else self._command["topic"]
         requests = Counter(answer["topic"] for answer in self.published)
-        if not requests and self._command["topic"]:
-            requests = Counter({self._command["topic"]: 0})
-        for topic, count in requests.items():
-            try:
-                self._broker.ask("publish.end", topic=topic, requests=count, **once)
-            except PenstockError as error:
-                if error.code != "not_found":  # the topic is missing, or the broker's release has no such action
-                    raise
+        if topic and not requests:
+            requests[topic] = 0
+        try:
+            self._broker.ask("publish.end", topic=topic, requests=requests, **once)
+        except PenstockError as error:
+            if error.code != "not_found":  # the broker's release has no such action
+                raise
 
     def _advance(self, unanswered_max: int) -> None:
         """Send the pending requests, and read answers until at most `unanswered_max` requests are unanswered."""

@@ -115,7 +115,9 @@ def test_a_repeated_task_with_fewer_requests_is_refused(
     writer = PenstockWriter(parse({"endpoint": server.endpoint, "topic": topic, "maxRowsPerRequest": "1"}))
     for _ in range(2):
         writer.write(batches([b"a", b"b", b"c"]))
-    with pytest.raises(PenstockError, match=rf"3 requests were stored, and the repeat has {len(rows)}\); set transact"):
+    with pytest.raises(
+        PenstockError, match=rf"3 requests were stored in .*, and the repeat has {len(rows)}\); set transact"
+    ):
         writer.write(batches(rows))
     writer.epoch += 1
     writer.write(batches(rows))
@@ -134,3 +136,23 @@ def test_the_requests_of_each_topic_are_counted(server: Server, make_topic: Make
     writer.write(batch(one, other, one))
     with pytest.raises(PenstockError, match="published before with different rows"):
         writer.write(batch(one, other))
+
+
+@pytest.mark.parametrize(("count", "default"), [(0, False), (3, False), (3, True)])
+def test_a_repeat_whose_rows_go_to_other_topics_is_refused(
+    server: Server, make_topic: MakeTopic, count: int, default: bool
+) -> None:
+    """Otherwise rows of the first run stay in a topic of which the repeat knows nothing, and come twice."""
+    one, other = make_topic(), make_topic()
+    writer = PenstockWriter(parse({"endpoint": server.endpoint} | ({"topic": make_topic()} if default else {})))
+
+    def batch(topic: str, count: int) -> Iterator[pa.RecordBatch]:
+        columns = {"data": pa.array([b"x"] * count, pa.binary()), "topic": pa.array([topic] * count, pa.string())}
+        return iter([pa.record_batch(columns)])
+
+    writer.write(batch(one, 3))
+    for _ in range(2):
+        with pytest.raises(PenstockError, match=f"1 requests were stored in {one}, and the repeat has 0"):
+            writer.write(batch(other, count))
+    writer.epoch += 1
+    writer.write(batch(other, count))

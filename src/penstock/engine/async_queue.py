@@ -338,6 +338,7 @@ class AsyncMessageQueue:
     leases = lookup(lookups.leases)
     holdings = lookup(lookups.holdings)
     sequences = lookup(lookups.sequences)
+    topics_of_producer = lookup(lookups.topics_of_producer)
     publisher_receipt = lookup(lookups.publisher_receipt)
 
     # ------------------------------------------------------------------ the log

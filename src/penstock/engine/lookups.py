@@ -184,6 +184,12 @@ def sequences(engine: Engine, topic_name: str, producer: str, epoch: int) -> lis
         return list(known.answers) if known is not None and known.epoch == epoch else []
 
 
+def topics_of_producer(engine: Engine, producer: str) -> list[str]:
+    """Return the topics that remember a publish of a producer."""
+    with engine.lock:
+        return [topic.name for topic in engine.broker.state.topics.values() if producer in topic.producers]
+
+
 def store(engine: Engine) -> Store:
     # Without the lock: this asks the journal, not the broker, and any thread may ask it for its sizes.
     return Store(engine.journal.durable, *engine.journal.sizes(), engine.journal.full)

@@ -127,8 +127,8 @@ class UploadCommand(Request):
 
 
 class PublishEnd(OnceKey):
-    topic: str
-    requests: int
+    requests: dict[str, int]  # by topic
+    topic: str | None = None  # the one topic of the upload. None: its rows named their topics
 
 
 class BatchKey(Request):

@@ -30,6 +30,7 @@ from penstock.errors import (
     AlreadyExistsError,
     InternalError,
     InvalidArgumentError,
+    NotFoundError,
     OtherMessagesError,
     PenstockError,
     where,
@@ -198,11 +199,21 @@ class Requests:
         return pack(PublishResult(appended.first, appended.total, bool(appended.total) and not appended.at))
 
     async def _end_publish(self, asked: codec.PublishEnd) -> dict[str, Any]:
-        """Refuse a repeat with fewer requests than were stored, because the rows of the other requests would stay."""
-        stored = await self._queue.sequences(self._names.topic(asked.topic), asked.producer, asked.epoch)
-        if len(stored) > asked.requests:
-            raise OtherMessagesError(f"{len(stored)} requests were stored, and the repeat has {asked.requests}")
-        return {"requests": len(stored)}
+        """Refuse a repeat with fewer requests than were stored, because the rows of the other requests would stay.
+
+        If the rows name their topics, the rows of an earlier run may be in any topic.
+        """
+        requests, stored = self._names.topics(asked.requests), {}
+        others = await self._queue.topics_of_producer(asked.producer) if asked.topic is None else ()
+        for topic in sorted({*requests, *others}):
+            with suppress(NotFoundError):  # the topic was deleted meanwhile
+                stored[topic] = len(await self._queue.sequences(topic, asked.producer, asked.epoch))
+        for topic, count in stored.items():
+            if count > requests.get(topic, 0):
+                raise OtherMessagesError(
+                    f"{count} requests were stored in {topic}, and the repeat has {requests.get(topic, 0)}"
+                )
+        return {"requests": stored}
 
 
 def _first_bytes(messages: list[Message], size: int) -> list[Message]:

@@ -33,6 +33,9 @@ class Publishing(Protocol):
     def sequences(self, topic_name: str, producer: str, epoch: int) -> Awaitable[list[int]]:
         """Return the sequence numbers of a producer's epoch whose publishes the topic would recognize as repeated."""
 
+    def topics_of_producer(self, producer: str) -> Awaitable[list[str]]:
+        """Return the topics that remember a publish of a producer."""
+
     def forget_producer(self, topic_name: str, producer: str) -> Future[None]:
         """Forget the publish-once answers of a producer that will not repeat a publish."""
 

@@ -26,7 +26,7 @@ SECONDS = 20
 # What only looks, and what a door does for itself, is never hit.
 UNTOUCHED = """
     clock clock_of limits connect_consumer disconnect_consumer
-    examine is_unacked unacked leases sequences publisher_receipt find_topic topics
+    examine is_unacked unacked leases sequences topics_of_producer publisher_receipt find_topic topics
     topic_statistics find_subscription subscriptions subscription_statistics backlog unsettled preview_seek find_queue
     names numbered_names find_topics find_subscriptions reader_names backlog_messages
     snapshots document documents store holdings first_offset_at commit on on_reset off backup
