@@ -41,6 +41,18 @@ def test_messages_behind_an_ordering_key(page: Page, admin: Client) -> None:
     expect(page.get_by_role("table", name="Next messages").locator("tbody tr").first).to_contain_text("m1")
 
 
+def test_messages_behind_many_leases(page: Page, admin: Client) -> None:
+    """Leased messages come first in the backlog, and more of them than the page shows."""
+    messages = [{"data": f"m{number}", "ordering_key": f"key-{number % 30}"} for number in range(31)]
+    make_topic(
+        admin, "waits-behind", messages, "waits-behind-sub", enable_message_ordering=True, ack_deadline_seconds=600
+    )
+    pull(admin, "waits-behind-sub", 30)
+    rows = open_page(page, "waits-behind-sub")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("an earlier message with key key-0")
+
+
 def test_messages_that_wait_for_a_retry_or_a_delay(page: Page, admin: Client) -> None:
     make_topic(admin, "waits-slow", [{"data": "again"}], "waits-slow-sub", retry_policy={"minimum_backoff": 600})
     admin.post("/subscriptions/waits-slow-sub/nack", {"receipts": pull(admin, "waits-slow-sub")})

@@ -30,11 +30,21 @@ class BacklogList(NamedTuple):
 class Backlogs:
     """Lists of the backlog of one subscription, read in slices of a share."""
 
-    def __init__(self, queue: Queue, subscription: SubscriptionMetadata, topic: TopicMetadata, share: Share) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        subscription: SubscriptionMetadata,
+        topic: TopicMetadata,
+        share: Share,
+        *,
+        leased: bool = True,
+    ) -> None:
+        """`leased`: whether messages that consumers have are listed as well."""
         self._queue = queue
         self._subscription = subscription
         self._topic = topic
         self._share = share
+        self._leased = leased
 
     async def list_when_empty(self, wait_seconds: float, most: int) -> BacklogList:
         """Return an empty list as soon as the backlog is empty, or what is left of the backlog after `wait_seconds`."""
@@ -67,12 +77,13 @@ class Backlogs:
         """Return the first `most` messages of the backlog, by offset."""
         queue, options = self._queue, self._subscription.options
         accepts, listed = compile_filter(options.filter), list[tuple[Unsettled, Message]]()
-        step = PAGE_MESSAGES if options.filter else min(most + 1, PAGE_MESSAGES)
+        step = min(most + 1, PAGE_MESSAGES) if self._leased and not options.filter else PAGE_MESSAGES
         offset = scanned = size = 0
         while scanned < SCAN_MESSAGES_MAX:
             page = await queue.unsettled(self._subscription.name, offset, step)
             now = queue.clock_of(self._subscription.name).now()
-            async for unsettled, message in self._with_messages(page):
+            chosen = [each for each in page if self._leased or _at(each, now).stage != "leased"]
+            async for unsettled, message in self._with_messages(chosen):
                 is_filtered = unsettled.stage == "unread" and not accepts(message.attributes)
                 is_expired = 0 < message.expires_at <= now and not options.expired_topic
                 if not is_filtered and not is_expired:

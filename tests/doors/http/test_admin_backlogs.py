@@ -13,6 +13,7 @@ import pytest
 from penstock import ManualClock
 from penstock.broker.log import Sizes
 from penstock.broker.model import SECOND, Draft
+from penstock.services import backlogs
 from tests.doors.http.harness import PREFIX, SECONDS, Harness
 
 TOPIC = "projects/penstock/topics/orders"
@@ -62,6 +63,21 @@ def test_each_message_says_what_it_waits_for(admin: Harness) -> None:
     leased = admin.get(BACKLOG)["messages"][1]
     assert (leased["attempts"], leased["door"], leased["message"]["data"]) == (1, "http", "2")
     assert leased["holder"].startswith("pull-")
+
+
+def test_messages_behind_many_leases_are_listed_without_the_leases(
+    admin: Harness, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlogs, "PAGE_MESSAGES", 2)
+    subscribe(admin, ack_deadline_seconds=30)
+    publish(admin, 8)
+    for _ in range(5):
+        pull(admin)
+    assert stages(admin, leased="false") == [(offset, "unread", None) for offset in (5, 6, 7)]
+    listed = admin.get(BACKLOG, leased="false", max=2)
+    assert ([each["message"]["offset"] for each in listed["messages"]], listed["complete"]) == ([5, 6], False)
+    clock.advance(31)
+    assert stages(admin, leased="false", max=1) == [(0, "waiting", "10:00:30")]
 
 
 def test_time_that_has_passed_has_passed(admin: Harness, clock: ManualClock) -> None:

@@ -27,6 +27,7 @@ class BacklogQuery(BodyQuery, forbid_unknown_fields=True):
             ge=0, le=WAIT_SECONDS_MAX, description="Answer when the backlog is empty, or after this many seconds."
         ),
     ] = 0
+    leased: Annotated[bool, msgspec.Meta(description="Also list messages that consumers have.")] = True
 
 
 class UnsettledRecord(msgspec.Struct):
@@ -56,7 +57,7 @@ async def show_backlog(call: Call[BacklogQuery, None]) -> BacklogPage:
     topic = None if subscription.detached else await call.queue.find_topic(subscription.topic)
     if topic is None:  # nothing is delivered from a detached subscription
         return BacklogPage([], complete=True)
-    backlogs = Backlogs(call.queue, subscription, topic, call.context.listing)
+    backlogs = Backlogs(call.queue, subscription, topic, call.context.listing, leased=call.query.leased)
     backlog = await call.run_while_connected(backlogs.list_when_empty(call.query.wait_seconds, call.query.max))
     messages = [message for _, message in backlog.unsettled]
     records = await records_of(call.context, topic, messages, call.query)

@@ -49,13 +49,13 @@ export class Subscription extends View {
     ]);
     if (topic) live.tell("section", "queues"); // the navigation marks Queues
     const blocked = isBlocked(subscription, waiting.messages)
-      ? (await get(`${here}/backlog`, { max: BLOCKED, body_bytes: 100 }, signal)).messages
+      ? (await get(`${here}/backlog`, { max: BLOCKED, leased: false, body_bytes: 100 }, signal)).messages
       : [];
     return {
       subscription,
       leases,
       waiting,
-      blocked: blocked.filter(({ stage }) => stage !== "leased"),
+      blocked,
       consumers,
       topic,
     };
