@@ -63,6 +63,19 @@ def test_messages_that_wait_for_a_retry_or_a_delay(page: Page, admin: Client) ->
     expect(page.get_by_text(NOTHING)).to_have_count(0)
 
 
+def test_the_limit_of_flow_control_is_named(page: Page, admin: Client) -> None:
+    full = page.get_by_text("The limit of flow control is reached.")
+    for limit in ({"max_messages": 2}, {"max_bytes": 2}):
+        name = f"waits-full-{next(iter(limit)).replace('_', '-')}"
+        make_topic(admin, name, [{"data": "x"}] * 3, f"{name}-sub", flow_control=limit, ack_deadline_seconds=600)
+        receipts = pull(admin, f"{name}-sub", 2)
+        open_page(page, f"{name}-sub")
+        expect(full).to_be_visible()
+        admin.post(f"/subscriptions/{name}-sub/ack", {"receipts": receipts[:1]})
+        expect(full).to_have_count(0)
+        expect(page.get_by_role("table", name="Next messages").locator("tbody tr")).to_have_count(1)
+
+
 def test_leased_messages_are_not_waiting(page: Page, admin: Client) -> None:
     make_topic(admin, "waits-held", [{"data": "x"}] * 2, "waits-held-sub", ack_deadline_seconds=600)
     receipts = pull(admin, "waits-held-sub", 2)

@@ -9,6 +9,12 @@ export function isBlocked({ backlog_messages, in_flight_messages }, ready) {
   return !ready.length && backlog_messages > in_flight_messages;
 }
 
+/** Tell whether as many messages are in flight as the flow control allows. */
+function isFull({ in_flight_messages, in_flight_bytes, options: { flow_control: flow } }) {
+  const reaches = (used, most) => most > 0 && used >= most;
+  return reaches(in_flight_messages, flow?.max_messages) || reaches(in_flight_bytes, flow?.max_bytes);
+}
+
 /** `ready`: messages that a pull would deliver. `blocked`: records of the backlog, if a pull would deliver none. */
 export function Waiting({ subscription, ready, blocked, now }) {
   const columns = (messageOf) => [
@@ -18,7 +24,11 @@ export function Waiting({ subscription, ready, blocked, now }) {
   ];
   const href = ({ offset }) => format(["topics", subscription.topic, "messages"], { from: offset, open: offset });
   if (!isBlocked(subscription, ready))
-    return html`<${Table} label="Next messages" rows=${ready} keyOf=${(message) => message.offset} href=${href}
+    return html`${
+      ready.length > 0 &&
+      isFull(subscription) &&
+      html`<p class="quiet">The limit of flow control is reached. The next message is delivered after an ack.</p>`
+    }<${Table} label="Next messages" rows=${ready} keyOf=${(message) => message.offset} href=${href}
       empty=${subscription.backlog_messages ? "All messages are leased." : "No waiting messages."}
       columns=${columns((message) => message)} />`;
   const [offset, published, body] = columns((row) => row.message);
