@@ -5,18 +5,17 @@ The rules are those of "Schema Resolution" in Avro's specification. Names of typ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from penstock.doors.google.schemas.avro_binary import DEPTH_MAX
-
-PAIRS_MAX = 20_000  # pairs of types in one comparison, which bounds its time to about 0.1 s
+PAIRS_MAX = 50_000  # pairs of types in one comparison, repeated ones too: the largest definition of nullable fields
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _PROMOTIONS = {  # type of the reader -> types of the writer that it can take as well
-    "long": {"int"},
-    "float": {"int", "long"},
-    "double": {"int", "long", "float"},
-    "string": {"bytes"},
-    "bytes": {"string"},
+    "long": ("int",),
+    "float": ("int", "long"),
+    "double": ("int", "long", "float"),
+    "string": ("bytes",),
+    "bytes": ("string",),
 }
 
 
@@ -28,49 +27,113 @@ class TooManyPairsError(ValueError):
     """A comparison that would take too long."""
 
 
+class _Pair:
+    """A type of the reader and a type of the writer, with the place where the comparison first met them."""
+
+    def __init__(self, reader: Any, writer: Any, path: str) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.path = path
+        # One branch of the reader's union that fits is enough. A pair of any other kind needs all its parts.
+        self.is_choice = isinstance(reader, list) and not isinstance(writer, list)
+        self.above: list[_Pair] = []  # pairs of which this pair is a part
+        self.failures_left = 1  # until this pair does not fit
+        self.problem: IncompatibleError | None = None
+
+    def mismatch(self) -> IncompatibleError:
+        reader, writer = _type_name(self.reader), _type_name(self.writer)
+        return IncompatibleError(f"{_location(self.path)} of type {reader} is not compatible with type {writer}")
+
+    def count_failure(self, problem: IncompatibleError) -> None:
+        """Note that this pair, or one of its parts, does not fit. Pass this on to the pairs above."""
+        failures = [(self, problem)]
+        while failures:
+            pair, problem = failures.pop()
+            pair.failures_left -= 1
+            if pair.failures_left <= 0 and pair.problem is None:
+                pair.problem = pair.mismatch() if pair.is_choice else problem
+                failures += ((above, pair.problem) for above in pair.above)
+
+
 class Resolution:
-    """One comparison of a reader's schema with a writer's."""
+    """One comparison of a reader's schema with a writer's.
+
+    A pair of types fits unless it is found not to, so types that contain themselves end. A deep schema needs no stack.
+    """
 
     def __init__(self, reader_types: dict[str, Any], writer_types: dict[str, Any]) -> None:
         """Each dictionary has the named types of a schema, by full name."""
         self._reader_types = reader_types
         self._writer_types = writer_types
-        # Pairs that fit, or whose comparison is under way, in the order in which their comparisons began.
-        self._compared: dict[tuple[int, int], None] = {}
+        self._pairs: dict[tuple[int, int], _Pair] = {}  # by the identity of both types. Primitives have none
         self._branches: dict[int, dict[Any, list[Any]]] = {}  # of the reader's unions, by kind and name
+        self._symbols: dict[int, frozenset[str]] = {}  # of the reader's enums
         self._pair_count = 0
 
-    def check(self, reader: Any, writer: Any, path: str = "", depth: int = 0) -> None:
+    def check(self, reader: Any, writer: Any) -> None:
         """Raise IncompatibleError if the reader cannot read all that the writer may write."""
-        reader, writer = _plain(reader, self._reader_types), _plain(writer, self._writer_types)
-        pair = (id(reader), id(writer))
-        if depth > DEPTH_MAX or pair in self._compared:  # no message has more levels
-            return
+        root, _ = self._pair(reader, writer, "")
+        pending = [root]
+        while pending and root.problem is None:
+            pair = pending.pop()
+            try:
+                pending += self._add_parts(pair)
+            except IncompatibleError as problem:
+                pair.count_failure(problem)
+        if root.problem is not None:
+            raise root.problem
+
+    def _pair(self, reader: Any, writer: Any, path: str) -> tuple[_Pair, bool]:
+        """Return the pair of two types, and whether it is new."""
         self._pair_count += 1
         if self._pair_count > PAIRS_MAX:
             raise TooManyPairsError(f"the comparison needs more than {PAIRS_MAX:,} pairs of types")
-        self._compared[pair] = None
-        try:
-            self._compare(reader, writer, path, depth)
-        except IncompatibleError:
-            while self._compared.popitem()[0] != pair:
-                pass  # a later pair may fit only if this one does
-            raise
+        reader, writer = _plain(reader, self._reader_types), _plain(writer, self._writer_types)
+        if isinstance(reader, str) or isinstance(writer, str):
+            return _Pair(reader, writer, path), True
+        pair = self._pairs.get((id(reader), id(writer)))
+        if pair is not None:
+            return pair, False
+        pair = self._pairs[id(reader), id(writer)] = _Pair(reader, writer, path)
+        return pair, True
 
-    def _compare(self, reader: Any, writer: Any, path: str, depth: int) -> None:
+    def _add_parts(self, pair: _Pair) -> list[_Pair]:
+        """Compare two types apart from their parts. Return the parts that are still to compare, the last one first."""
+        parts = [self._pair(*part) for part in list(self._parts(pair))]  # none is added if the pair itself does not fit
+        if pair.is_choice:
+            if not parts:
+                raise pair.mismatch()
+            pair.failures_left = len(parts)
+        for part, _ in parts:
+            part.above.append(pair)
+            if part.problem is not None:
+                pair.count_failure(part.problem)
+        return [part for part, is_new in reversed(parts) if is_new]
+
+    def _parts(self, pair: _Pair) -> Iterator[tuple[Any, Any, str]]:
+        """Yield the reader, the writer and the path of each part. Raise IncompatibleError if the pair does not fit."""
+        reader, writer, path = pair.reader, pair.writer, pair.path
         if isinstance(writer, list):
-            for branch in writer:
-                self.check(reader, branch, path, depth + 1)
+            yield from ((reader, branch, path) for branch in writer)
         elif isinstance(reader, list):
-            if not any(self._fits(branch, writer, path, depth + 1) for branch in self._candidates(reader, writer)):
-                raise _mismatch(path, reader, writer)
+            yield from ((branch, writer, path) for branch in self._candidates(reader, writer))
         elif isinstance(reader, str) or isinstance(writer, str):
-            if reader != writer and writer not in _PROMOTIONS.get(str(reader), ()):
-                raise _mismatch(path, reader, writer)
+            if reader != writer and (not isinstance(reader, str) or writer not in _PROMOTIONS.get(reader, ())):
+                raise pair.mismatch()
         elif reader["type"] != writer["type"]:
-            raise _mismatch(path, reader, writer)
+            raise pair.mismatch()
+        elif reader["type"] == "array":
+            yield reader["items"], writer["items"], f"{path}[]"
+        elif reader["type"] == "map":
+            yield reader["values"], writer["values"], f"{path}{{}}"
+        elif _short_name(reader["name"]) != _short_name(writer["name"]) and writer["name"] not in _aliases(reader):
+            raise pair.mismatch()
+        elif reader["type"] == "fixed":
+            _check_sizes(reader, writer, path)
+        elif reader["type"] == "enum":
+            self._check_symbols(reader, writer, path)
         else:
-            self._compare_complex(reader, writer, path, depth)
+            yield from _record_parts(reader, writer, path)
 
     def _candidates(self, union: list[Any], writer: Any) -> list[Any]:
         """Return the branches of a reader's union that have the kind and name of a writer's type."""
@@ -83,42 +146,34 @@ class Resolution:
                     branches.setdefault(key, []).append(plain)
         return [branch for key in _writer_keys(writer) for branch in branches.get(key, ())]
 
-    def _fits(self, reader: Any, writer: Any, path: str, depth: int) -> bool:
-        try:
-            self.check(reader, writer, path, depth)
-        except IncompatibleError:
-            return False
-        return True
+    def _check_symbols(self, reader: Any, writer: Any, path: str) -> None:
+        if "default" in reader:
+            return
+        known = self._symbols.get(id(reader))
+        if known is None:
+            known = self._symbols[id(reader)] = frozenset(reader["symbols"])
+        missing = next((symbol for symbol in writer["symbols"] if symbol not in known), None)
+        if missing is not None:
+            raise IncompatibleError(f"{_location(path)} lacks the symbol {missing} in one of them")
 
-    def _compare_complex(self, reader: Any, writer: Any, path: str, depth: int) -> None:
-        kind = reader["type"]
-        if kind == "array":
-            return self.check(reader["items"], writer["items"], f"{path}[]", depth + 1)
-        if kind == "map":
-            return self.check(reader["values"], writer["values"], f"{path}{{}}", depth + 1)
-        if _short_name(reader["name"]) != _short_name(writer["name"]) and writer["name"] not in _aliases(reader):
-            raise _mismatch(path, reader, writer)
-        if kind == "fixed" and reader["size"] != writer["size"]:
-            raise IncompatibleError(
-                f"{_location(path)} has {writer['size']} bytes in one and {reader['size']} in the other"
-            )
-        if kind == "enum" and "default" not in reader:
-            missing = [symbol for symbol in writer["symbols"] if symbol not in set(reader["symbols"])]
-            if missing:
-                raise IncompatibleError(f"{_location(path)} lacks the symbol {missing[0]} in one of them")
-        if kind in ("record", "error"):
-            self._compare_records(reader, writer, path, depth)
 
-    def _compare_records(self, reader: Any, writer: Any, path: str, depth: int) -> None:
-        written = {field["name"]: field for field in writer["fields"]}
-        for field in reader["fields"]:
-            at = f"{path}.{field['name']}" if path else field["name"]
-            names = [field["name"], *field.get("aliases", ())]
-            source = next((written[name] for name in names if name in written), None)
-            if source is not None:
-                self.check(field["type"], source["type"], at, depth + 1)
-            elif "default" not in field:
-                raise IncompatibleError(f"field {at} is in one of them only and has no default")
+def _check_sizes(reader: Any, writer: Any, path: str) -> None:
+    if reader["size"] != writer["size"]:
+        raise IncompatibleError(
+            f"{_location(path)} has {writer['size']} bytes in one and {reader['size']} in the other"
+        )
+
+
+def _record_parts(reader: Any, writer: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
+    written = {field["name"]: field for field in writer["fields"]}
+    for field in reader["fields"]:
+        at = f"{path}.{field['name']}" if path else field["name"]
+        names = [field["name"], *field.get("aliases", ())]
+        source = next((written[name] for name in names if name in written), None)
+        if source is not None:
+            yield field["type"], source["type"], at
+        elif "default" not in field:
+            raise IncompatibleError(f"field {at} is in one of them only and has no default")
 
 
 def check_both(new: tuple[Any, dict[str, Any]], earlier: tuple[Any, dict[str, Any]]) -> None:
@@ -162,13 +217,7 @@ def _short_name(name: str) -> str:
 
 def _aliases(schema: dict[str, Any]) -> list[str]:
     namespace = schema["name"].rpartition(".")[0]
-    return [alias if "." in alias or not namespace else f"{namespace}.{alias}" for alias in schema.get("aliases", ())]
-
-
-def _mismatch(path: str, reader: Any, writer: Any) -> IncompatibleError:
-    return IncompatibleError(
-        f"{_location(path)} of type {_type_name(reader)} is not compatible with type {_type_name(writer)}"
-    )
+    return [alias if "." in alias or not namespace else f"{namespace}.{alias}" for alias in schema.get("aliases") or ()]
 
 
 def _location(path: str) -> str:
