@@ -145,7 +145,11 @@ ENUM = "enum E { ZERO = 0; %s } E e = 1;"
         ),
         ("string a = 1;", "string a = 1; repeated string b = 2;", "M.b = 2 is repeated"),
         ("string a = 1;", "string a = 1; map<string, string> b = 2;", "M.b = 2 is repeated"),
-        ("string a = 1;", "oneof o { string a = 1; }", "a of type string is not compatible with a of type string"),
+        (
+            "string a = 1;",
+            "oneof o { string a = 1; }",
+            "a of type string in oneof o is not compatible with a of type string",
+        ),
         (INNER % "int32 y = 2;", INNER % "string y = 2;", "y of type string is not compatible with y of type int32"),
         (ENUM % "", ENUM % "ONE = 1;", "M.ONE = 1 is missing in M.E"),
         (ENUM % "ONE = 1;", ENUM % "UNO = 1;", "M.UNO = 1 is missing in M.E"),
@@ -168,6 +172,14 @@ def test_a_required_field_is_neither_added_nor_removed() -> None:
     for new, earlier in ((one, other), (other, one)):
         with pytest.raises(ValueError, match=r"M\.b = 2 is required"):
             new.check_change(earlier)
+
+
+def test_a_field_stays_required() -> None:
+    one, other = (proto(f"{label} string a = 1;", syntax="proto2") for label in ("optional", "required"))
+    with pytest.raises(ValueError, match="a of type required string is not compatible with a of type string"):
+        other.check_change(one)
+    with pytest.raises(ValueError, match="a of type string is not compatible with a of type required string"):
+        one.check_change(other)
 
 
 def test_the_message_keeps_its_name() -> None:

@@ -60,10 +60,8 @@ def _check_optional(field: Any) -> None:
 
 
 def _compare_fields(field: Any, other: Any) -> None:
-    if _shape(field) != _shape(other):
-        raise IncompatibleError(
-            f"{field.name} of type {_type_name(field)} is not compatible with {other.name} of type {_type_name(other)}"
-        )
+    if _description(field) != _description(other):
+        raise IncompatibleError(f"{_description(field)} is not compatible with {_description(other)}")
     if field.enum_type is not None:
         _compare_enums(field.enum_type, other.enum_type)
         _compare_enums(other.enum_type, field.enum_type)
@@ -78,14 +76,10 @@ def _compare_enums(one: Any, other: Any) -> None:
             raise IncompatibleError(f"{name} = {value.number} is missing in {other.full_name}")
 
 
-def _shape(field: Any) -> tuple[Any, ...]:
-    oneof = field.containing_oneof
+def _description(field: Any) -> str:
+    """Return everything of a field that a revision must keep, apart from its number."""
+    message, oneof = field.message_type or field.enum_type, field.containing_oneof
     is_synthetic = oneof is not None and oneof.name == f"_{field.name}" and len(oneof.fields) == 1
-    oneof_name = None if oneof is None or is_synthetic else oneof.name
-    return field.name, _type_name(field), field.is_required, oneof_name
-
-
-def _type_name(field: Any) -> str:
-    message = field.message_type or field.enum_type
+    label = "repeated " if field.is_repeated else "required " if field.is_required else ""
     name = message.full_name if message is not None else _Type.Name(field.type).removeprefix("TYPE_").lower()
-    return f"repeated {name}" if field.is_repeated else str(name)
+    return f"{field.name} of type {label}{name}" + ("" if oneof is None or is_synthetic else f" in oneof {oneof.name}")
