@@ -16,7 +16,7 @@ import msgspec
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.engine.port import Queue, SnapshotDump, SubscriptionMetadata, TopicMetadata
 from penstock.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, PenstockError
-from penstock.names import SNAPSHOTS, SUBSCRIPTIONS, full_name, parts_of
+from penstock.names import NEW_NAME_RULE, SNAPSHOTS, SUBSCRIPTIONS, full_name, is_new_id, parts_of
 
 DOCUMENTS = "project-snapshots"
 SUBSCRIPTIONS_MAX = 10_000  # in one snapshot of a project
@@ -231,9 +231,10 @@ def _summary(key: str, state: ProjectState, snapshots: Sequence[SnapshotDump]) -
     return ProjectSnapshot(name, project, state.at, expires_at, len(state.topics), len(state.subscriptions), missing)
 
 
-def check_name(name: str) -> str:
-    if not name or len(name) > NAME_MAX or "/" in name or "~" in name or not name.isprintable():
-        raise InvalidArgumentError(f"The name of a snapshot has 1 to {NAME_MAX} characters, without / and ~")
+def check_new_name(name: str) -> str:
+    """Return the name, or raise InvalidArgumentError if a new snapshot of a project may not have it."""
+    if not is_new_id(name) or len(name) > NAME_MAX or "~" in name:
+        raise InvalidArgumentError(f"{NEW_NAME_RULE}. A snapshot of a project has at most {NAME_MAX}, and no ~")
     return name
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from penstock import Draft, ManualClock, SubscriptionOptions
 from penstock.broker.model import TopicOptions
+from penstock.names import NEW_NAME_RULE
 from tests.doors.http.harness import Harness
 
 DAY = 86400
@@ -133,6 +134,15 @@ def test_listed_shown_and_deleted(harness: Harness) -> None:
     assert len(harness.do(lambda: harness.queue.snapshots())) == 3, "those of b"
 
 
+def test_a_snapshot_with_a_name_of_an_earlier_server_is_shown_and_deleted(harness: Harness) -> None:
+    harness.post("/projects/shop/snapshots", {"name": "before"})
+    state = harness.do(lambda: harness.queue.document("project-snapshots", "shop/before"))
+    harness.do(lambda: harness.queue.put_document("project-snapshots", "shop/ led by a space", state))
+    path = "/projects/shop/snapshots/%20led%20by%20a%20space"
+    assert harness.get(path)["name"] == " led by a space"
+    assert harness.ask("DELETE", path).status == 204
+
+
 def test_one_that_was_broken_off_is_taken_anew(harness: Harness) -> None:
     harness.post("/projects/shop/snapshots", {"name": "before"})
     harness.do(lambda: harness.queue.remove_document("project-snapshots", "shop/before"))
@@ -143,8 +153,9 @@ def test_one_that_was_broken_off_is_taken_anew(harness: Harness) -> None:
     ("method", "path", "body", "status", "sentence"),
     [
         ("POST", "/projects/nothing/snapshots", {"name": "x"}, 404, "Project not found: nothing"),
-        ("POST", "/projects/shop/snapshots", {"name": "a~b"}, 400,
-         "The name of a snapshot has 1 to 100 characters, without / and ~"),
+        *[("POST", "/projects/shop/snapshots", {"name": name}, 400,
+         f"{NEW_NAME_RULE}. A snapshot of a project has at most 100, and no ~")
+          for name in ("", "a~b", "a/b", "..", " led", "a\u3164b", "x" * 101)],
         ("POST", "/projects/shop/snapshots", {"name": "there"}, 409, "Snapshot already exists: there"),
         ("POST", "/projects/shop/snapshots/nobody/restore", {}, 404, "Snapshot not found: nobody"),
         ("DELETE", "/projects/shop/snapshots/nobody", None, 404, "Snapshot not found: nobody"),

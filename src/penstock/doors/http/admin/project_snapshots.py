@@ -12,7 +12,7 @@ from penstock.doors.http.admin.instants import instant, made_at
 from penstock.doors.http.admin.paging import Paging, page_of
 from penstock.doors.http.admin.records import Count
 from penstock.services import project_snapshots as service
-from penstock.services.project_snapshots import LISTED_MAX, ProjectSnapshots, RestoreOutcome, check_name
+from penstock.services.project_snapshots import LISTED_MAX, ProjectSnapshots, RestoreOutcome, check_new_name
 
 
 class NewProjectSnapshot(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ class RestoreRecord(msgspec.Struct):
 
 
 async def create_project_snapshot(call: Call[Any, NewProjectSnapshot]) -> ProjectSnapshot:
-    return _record(await _service(call).create(_project(call), check_name(call.body.name)))
+    return _record(await _service(call).create(_project(call), check_new_name(call.body.name)))
 
 
 async def restore_project_snapshot(call: Call[Any, Restore]) -> RestoreRecord:
@@ -99,7 +99,7 @@ def _project(call: Call[Any, Any]) -> str:
 
 
 def _name(call: Call[Any, Any]) -> str:
-    return check_name(call.path["name"])
+    return call.path["name"]
 
 
 def _record(snapshot: service.ProjectSnapshot) -> ProjectSnapshot:
