@@ -221,6 +221,18 @@ def test_an_older_epoch_is_refused(either: Client) -> None:
     assert either.bounds("epochs")["tail"] == 6
 
 
+def test_a_number_above_64_bits_is_refused_and_no_publish_waits_for_it(client: Client) -> None:
+    """Each such upload kept its share of the bytes that may be in flight, until every publish waited without end."""
+    client.act("topic.ensure", topic="numbers")
+    large = pa.record_batch({"data": pa.array([b"x" * (9 << 20)], pa.binary())})
+    for epoch, sequence in [(1 << 63, 0), (0, 1 << 63), (10**30, 0), (-(10**30), 0)] * 2:
+        with pytest.raises(Refused, match=r"invalid_argument: .*expected `int`"):
+            client.put({"topic": "numbers", "once": {"producer": "p", "epoch": epoch}}, [large], [sequence])
+    with pytest.raises(Refused, match="invalid_argument: ticket: expected `int`"):
+        client.get(topic="numbers", first=0, until=10**30)
+    client.put({"topic": "numbers"}, [large])
+
+
 def test_a_failure_behind_the_first_batch_is_told_in_its_answer(client: Client) -> None:
     """The client of this test waits for each answer, so an error that only ends the call would never reach it."""
     client.act("topic.ensure", topic="later")

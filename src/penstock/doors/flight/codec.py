@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 RANGES_MAX = 10_000
+Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]  # MessagePack and the journal have no larger ones
 CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+%-]{0,199}")
 
 
@@ -22,8 +23,8 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
 
 class Range(Request):
     topic: str
-    first: int
-    until: int
+    first: Int64
+    until: Int64
     identity: str = ""  # of the topic. Empty: any topic of this name
 
 
@@ -31,8 +32,8 @@ class Ticket(Request):
     """One range, or several that are read one after the other."""
 
     topic: str | None = None
-    first: int | None = None
-    until: int | None = None
+    first: Int64 | None = None
+    until: Int64 | None = None
     columns: list[str] | None = None
     lossy: bool = False
     ranges: list[Range] | None = None
@@ -42,32 +43,32 @@ class Bounds(Request):
     topics: list[str] | None = None
     pattern: str | None = None
     project: str | None = None  # of topics whose short names the pattern may match. None: the default project
-    after: dict[str, int] = {}
+    after: dict[str, Int64] = {}
     wait_seconds: float = 0
     missing_ok: bool = False
 
 
 class Find(Request):
-    times: dict[str, int]
+    times: dict[str, Int64]
 
 
 class Limit(Request, rename={"start": "from"}):
-    start: dict[str, int]
-    rows: int | None = None
-    bytes: int | None = None
-    until: dict[str, int] = {}
+    start: dict[str, Int64]
+    rows: Int64 | None = None
+    bytes: Int64 | None = None
+    until: dict[str, Int64] = {}
 
 
 class Split(Request):
     ranges: list[Range]
-    bytes: int
-    rows: int | None = None
-    parts: int = 1
+    bytes: Int64
+    rows: Int64 | None = None
+    parts: Int64 = 1
 
 
 class CursorMove(Request):
     name: str
-    offsets: dict[str, int]
+    offsets: dict[str, Int64]
     many: bool = False
     identities: dict[str, str] = {}  # by topic. A topic with another identity is left out
 
@@ -98,14 +99,14 @@ class TopicEnsure(Request):
 
 
 class StagedRange(Request):
-    first: int
-    rows: int
+    first: Int64
+    rows: Int64
     topic: str | None = None
 
 
 class StageDecide(Request):
     query: str
-    epoch: int
+    epoch: Int64
     parts: list[list[StagedRange]]
 
 
@@ -115,7 +116,7 @@ class StageLast(Request):
 
 class OnceKey(Request):
     producer: str
-    epoch: int
+    epoch: Int64
 
 
 class UploadCommand(Request):
@@ -127,14 +128,14 @@ class UploadCommand(Request):
 
 
 class PublishEnd(OnceKey):
-    requests: dict[str, int]  # by topic
+    requests: dict[str, Int64]  # by topic
     topic: str | None = None  # the one topic of the upload. None: its rows named their topics
 
 
 class BatchKey(Request):
     """The metadata of each record batch of an upload with a publish-once key."""
 
-    sequence: int
+    sequence: Int64
 
 
 class Action(NamedTuple):

@@ -50,13 +50,16 @@ class Publisher:
     ) -> Future[bytes]:
         """Send one publish in pieces. Block while too much is in flight, so that the client is not read either."""
         taken = self._in_flight.take(sum(sum(piece.sizes) for piece in pieces))
-        number = self._link.number()
-        digest = rows_digest(pieces) if producer else 0
-        for piece in pieces[:-1]:
-            self._link.send("rows", pack(piece), number)
-        answer = self._link.request(
-            "publish", pack(Publish(topic, producer, epoch, sequence, pieces[-1], digest)), number
-        )
+        try:
+            digest = rows_digest(pieces) if producer else 0
+            last = pack(Publish(topic, producer, epoch, sequence, pieces[-1], digest))
+            number = self._link.number()
+            for piece in pieces[:-1]:
+                self._link.send("rows", pack(piece), number)
+            answer = self._link.request("publish", last, number)
+        except BaseException:
+            self._in_flight.give_back(taken)  # otherwise later publishes would wait for these bytes without end
+            raise
         answer.add_done_callback(lambda _: self._in_flight.give_back(taken))
         return answer
 

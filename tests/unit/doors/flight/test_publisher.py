@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 
 import pytest
 
 from penstock.broker.model import Draft
 from penstock.doors.flight.ipc import Row, Rows
+from penstock.doors.flight.link import ReaderEnd
 from penstock.doors.flight.partial_publishes import PartialPublishes
-from penstock.doors.flight.publisher import ByteLimit, rows_digest
+from penstock.doors.flight.publisher import IN_FLIGHT_BYTES, ByteLimit, Publisher, rows_digest
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
 
@@ -115,3 +117,19 @@ def test_a_publish_waits_for_room_and_one_that_is_too_large_goes_alone() -> None
     assert got == [100]
     limit.give_back(got[0])
     assert limit.take(100) == 100
+
+
+def test_a_publish_that_could_not_be_sent_keeps_no_bytes() -> None:
+    own, server = socket.socketpair()
+    with own, server:
+        ended = threading.Event()
+        publisher = Publisher(ReaderEnd(own, on_notice=lambda frame: None, on_end=ended.set))
+        rows: Rows[Row] = Rows([(b"", {}, "")], [IN_FLIGHT_BYTES])
+        with pytest.raises(OverflowError):
+            publisher.publish("t", [rows], "p", epoch=1 << 64)
+        sent = threading.Thread(target=publisher.publish, args=("t", [rows]), daemon=True)
+        sent.start()
+        sent.join(SECONDS)
+        assert not sent.is_alive(), "it waits for the bytes of the publish before it"
+        server.close()
+        assert ended.wait(SECONDS)
