@@ -1,6 +1,6 @@
-"""The pure broker: it decides, and does nothing else.
+"""The pure broker, the part that decides.
 
-The law of this package: standard library only, and from it nothing that touches the world (no clock, no
-randomness, no I/O, no threads, no logging). Time enters as `now`, in nanoseconds since 1970; state changes only
-by applying facts, so the same inputs give the same facts on every run.
+This package uses only the standard library, and nothing in it with a side effect: no clock, no randomness, no I/O, no
+threads, no logging. Time enters as `now`, in nanoseconds since 1970. State changes only by applying facts, so the same
+inputs give the same facts on every run.
 """

@@ -1,7 +1,7 @@
-"""Consuming: messages are leased to consumers, or shown to them.
+"""Commands that lease messages to consumers, or show them.
 
-Time acts first: a command at `now` begins by settling what fell due before `now`, so that nothing depends on when
-it was looked at.
+A command at `now` first settles everything that fell due before `now`, so that results do not depend on when commands
+come.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 from penstock.errors import FailedPreconditionError
 
-USE_SECONDS = 60  # how exactly it is known when a subscription was last asked in vain
+USE_SECONDS = 60  # pulls that got nothing record the use of a subscription this often
 
 
 class Delivery(NamedTuple):
@@ -45,9 +45,9 @@ class Delivery(NamedTuple):
 
 class Pulled(NamedTuple):
     deliveries: list[Delivery]
-    need: Need | None = None  # read this range and ask again
-    more: bool = False  # there may be more right now
-    rest: int = 0  # of chosen offsets: those below it are decided
+    need: Need | None = None  # read this range and repeat the command
+    more: bool = False  # more messages may be ready now
+    rest: int = 0  # chosen offsets below it are decided
 
 
 class Peeked(NamedTuple):
@@ -60,12 +60,12 @@ class Settled(NamedTuple):
 
     stale: list[str]
     malformed: list[str]
-    pending: list[str] = []  # not decided yet: read `need` and ask again with these
+    pending: list[str] = []  # not decided yet: read `need` and repeat with these
     need: Need | None = None
 
 
 class Renewed(NamedTuple):
-    receipt: str  # empty: the old receipt was no longer good
+    receipt: str  # empty: the old receipt was not valid
     due: int
     need: Need | None = None
 
@@ -80,9 +80,9 @@ def pull(
     max_bytes: int = 0,
     holder: str = "",
 ) -> Pulled:
-    """Lease up to `max_messages`; `max_bytes` bounds the answer, but never below one message.
+    """Lease at most `max_messages` messages. `max_bytes` limits the answer, but never below one message.
 
-    `holder`: the consumer. While one holder has messages of an ordering key, no other gets more of that key.
+    `holder` is the consumer. While it has messages of an ordering key, no other holder gets messages of that key.
     """
     subscription = ledger.state.subscription(name)
     if subscription.options.expiration_seconds:
@@ -95,7 +95,7 @@ def pull(
     if need is not None:
         return Pulled([], need, True)
     selection = Selection(topic, subscription, ledger.cache, now, holder=holder)
-    plan = _look(ledger, selection, _room_for(ledger, subscription, max_messages, max_bytes))
+    plan = _make_plan(ledger, selection, _room_for(ledger, subscription, max_messages, max_bytes))
     if plan.need is not None:
         selection.put_back()
         return Pulled([], plan.need, True)
@@ -106,14 +106,14 @@ def pull(
         if subscription.lanes:
             subscription.note_holder(holder, plan.messages)
         return Pulled(deliveries, None, plan.cut or bool(plan.expired))
-    ttl = subscription.options.expiration_seconds  # asking in vain is using it, too; noted seldom
+    ttl = subscription.options.expiration_seconds  # an empty pull is a use, too, but recorded seldom
     if ttl and now - subscription.used_at >= min(ttl / 2, USE_SECONDS) * SECOND:
         ledger.emit(Touched(subscription.number, now))
     return Pulled([], None, plan.cut or bool(plan.expired))
 
 
-def _look(ledger: Ledger, selection: Selection, room: Room) -> Plan:
-    """A plan without held messages that outlived their time: they leave first, or they would hide the next ones."""
+def _make_plan(ledger: Ledger, selection: Selection, room: Room) -> Plan:
+    """Plan the next messages. Held messages that expired are removed first, because they would hide later ones."""
     subscription = selection.subscription
     while True:
         plan = selection.run(room)
@@ -139,7 +139,7 @@ def _room_for(ledger: Ledger, subscription: Subscription, max_messages: int, max
 
 
 def _note_passed(ledger: Ledger, topic: Topic, subscription: Subscription, now: int, plan: Plan) -> None:
-    """Note what the cursor passed on the way to the messages it found."""
+    """Record the messages that the cursor passed on the way to the selected ones."""
     number = subscription.number
     if plan.passed or (plan.until > subscription.cursor and not plan.messages):
         passed = plan.passed, plan.passed_bytes, plan.filtered, plan.ahead, plan.ahead_bytes
@@ -184,30 +184,30 @@ def _lease(
 def lease_at(ledger: Ledger, now: int, name: str, offsets: Sequence[int]) -> Pulled:
     """Lease the messages at these offsets without a deadline, if they are unacked and not leased.
 
-    `offsets` ascend. What the cursor has not come to is adopted first, so that the cursor stays where it is. Where a
-    subscription orders, a message taken out of its turn would be an order broken.
+    `offsets` ascend. Messages above the cursor are adopted first, so that the cursor stays where it is. With message
+    ordering, a message taken out of turn would break the order.
     """
     subscription = ledger.state.subscription(name)
     topic = ledger.state.read_topic(subscription)
     if subscription.options.ordering:
-        raise FailedPreconditionError(f"Messages cannot be chosen where they are delivered in order: {name}")
+        raise FailedPreconditionError(f"Messages cannot be chosen on a subscription with ordering: {name}")
     if topic is None:
         return Pulled([])
     need = settle_due(ledger, topic, subscription, now)
     if need is not None:
         return Pulled([], need, True)
-    found: list[Message] = []
+    chosen: list[Message] = []
     for offset in offsets:
         if not topic.head <= offset < topic.tail or subscription.stage(offset) not in (Stage.UNREAD, Stage.WAITING):
             continue
         message = ledger.look_up(topic, offset)
-        if isinstance(message, Need):  # what was found so far comes first: all of it may not fit the cache together
-            need = message if not found else None
-            return Pulled(_lease_chosen(ledger, topic, subscription, now, found), need, True, offset)
-        unfit = subscription.accepts is not None and not subscription.accepts(message.attributes)
-        if not unfit and not 0 < message.expires_at <= now:
-            found.append(message)
-    return Pulled(_lease_chosen(ledger, topic, subscription, now, found))
+        if isinstance(message, Need):  # earlier messages are leased first: all may not fit the cache together
+            need = message if not chosen else None
+            return Pulled(_lease_chosen(ledger, topic, subscription, now, chosen), need, True, offset)
+        kept_out = subscription.accepts is not None and not subscription.accepts(message.attributes)
+        if not kept_out and not 0 < message.expires_at <= now:
+            chosen.append(message)
+    return Pulled(_lease_chosen(ledger, topic, subscription, now, chosen))
 
 
 def _lease_chosen(
@@ -235,9 +235,9 @@ def _lease_chosen(
 def peek(
     ledger: Ledger, now: int, name: str, max_messages: int, pinned: dict[tuple[int, int], Message] | None = None
 ) -> Peeked:
-    """Messages that a pull would give, without leasing them.
+    """Return the messages of the next pull, without leasing them.
 
-    After a Need, ask again with the same `pinned`: as nothing is leased, only it remembers what was seen.
+    After a Need, repeat the command with the same `pinned`, which remembers the messages seen.
     """
     subscription = ledger.state.subscription(name)
     topic = ledger.state.read_topic(subscription)
@@ -247,7 +247,7 @@ def peek(
     if need is not None:
         return Peeked([], need)
     selection = Selection(topic, subscription, ledger.cache, now, {} if pinned is None else pinned)
-    plan = _look(ledger, selection, Room(max_messages, 0, 0, ledger.limits.scan_max_messages))
+    plan = _make_plan(ledger, selection, Room(max_messages, 0, 0, ledger.limits.scan_max_messages))
     selection.put_back()
     if plan.need is not None:
         return Peeked([], plan.need)
@@ -256,7 +256,7 @@ def peek(
 
 
 def is_unacked(ledger: Ledger, now: int, name: str, offset: int) -> bool:
-    """Whether a message is still to be settled. What was never looked at counts, even if its time may be over."""
+    """Return whether a message is not settled yet. An unread or held one counts, even if it may have expired."""
     subscription = ledger.state.subscription(name)
     topic = ledger.state.read_topic(subscription)
     if topic is None or not topic.head <= offset < topic.tail or subscription.stage(offset) is Stage.SETTLED:

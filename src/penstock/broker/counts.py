@@ -63,12 +63,12 @@ class SubscriptionCounts:
 
 
 def counters_of(record: type[TopicCounts | SubscriptionCounts]) -> tuple[Counter, ...]:
-    described = ((each.name, each.metadata.get("counter")) for each in fields(record))
-    return tuple(found._replace(name=found.name or name, field=name) for name, found in described if found is not None)
+    specs = ((f.name, f.metadata.get("counter")) for f in fields(record))
+    return tuple(spec._replace(name=spec.name or name, field=name) for name, spec in specs if spec is not None)
 
 
 TOPIC_COUNTERS = counters_of(TopicCounts)
 SUBSCRIPTION_COUNTERS = counters_of(SubscriptionCounts)
-SAMPLED_OF_TOPICS = tuple(each for each in TOPIC_COUNTERS if each.rate)
-SAMPLED_OF_SUBSCRIPTIONS = tuple(each for each in SUBSCRIPTION_COUNTERS if each.rate)
+SAMPLED_OF_TOPICS = tuple(spec for spec in TOPIC_COUNTERS if spec.rate)
+SAMPLED_OF_SUBSCRIPTIONS = tuple(spec for spec in SUBSCRIPTION_COUNTERS if spec.rate)
 SAMPLED = SAMPLED_OF_TOPICS + SAMPLED_OF_SUBSCRIPTIONS

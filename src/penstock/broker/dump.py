@@ -1,7 +1,7 @@
-"""The whole state of the broker as plain records: what a snapshot holds and recovery starts from.
+"""The whole state of the broker as plain records, for snapshots and recovery.
 
 A dump is canonical: two brokers in the same state give equal dumps, in the same order, so that states can be compared
-byte for byte; what can be derived (heaps, lanes, counts) is left out.
+byte for byte. Derived state (heaps, lanes, counts) is left out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SubscriptionDump(NamedTuple):
     skips: list[tuple[int, int]]
     outstanding: list[EntryDump]  # by offset
     held: dict[str, list[tuple[int, int]]]  # ordering key -> (offset, size), keys sorted
-    start: int = 0  # where it began: the tail of its topic at that time, for a queue the head
+    start: int = 0  # its first cursor: the tail of its topic at that time, for a queue the head
     compared: int = 0
     ahead: int = 0
     ahead_bytes: int = 0
@@ -71,6 +71,6 @@ class StateDump(NamedTuple):
     subscriptions: list[SubscriptionDump]
     snapshots: list[SnapshotDump]
     documents: dict[str, dict[str, bytes]]  # kind -> name -> body
-    identity: str = ""  # empty: written by a release without
+    identity: str = ""  # empty: written by a release without identities
     secret: bytes = b""
-    at: int = 0  # when it was made; 0: written by a release without
+    at: int = 0  # time of the dump; 0: not recorded by old releases

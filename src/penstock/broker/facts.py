@@ -1,8 +1,8 @@
-"""The facts: every way in which the state of the broker can change, and nothing else.
+"""The facts, which describe all changes of the broker's state.
 
-A fact says what happened, completely, in numbers and names; applying it needs no clock, no message body and no
-decision. The journal stores facts by the number in `FACTS`, which is the place in `Fact`: kinds are only added at the
-end and never removed, fields only at the end and with a default.
+A fact is complete: applying it needs no clock, no message body and no decision. The journal stores facts by the number
+in `FACTS`, which is the place in `Fact`. Kinds are only added at the end and never removed. Fields are only added at
+the end, with a default.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from penstock.broker.model import SubscriptionOptions, TopicOptions
 
 
 class StoreNamed(NamedTuple):
-    """A store got its identity: at its birth, when a release that has them first opened it, or as a restored copy."""
+    """A new store, a store of a release without identities, or a restored copy got its identity."""
 
-    identity: str  # 32 hexadecimal digits, no secret
-    secret: bytes  # the key of what is computed and must not be guessed
-    renewed: bool = False  # a copy: the ids of all its messages change with it
+    identity: str  # 32 hexadecimal digits, not secret
+    secret: bytes  # key of computed stamps, which must not be guessed
+    renewed: bool = False  # True: a restored copy; all its message ids change
 
 
 class TopicCreated(NamedTuple):
@@ -25,7 +25,7 @@ class TopicCreated(NamedTuple):
     name: str
     at: int
     options: TopicOptions
-    first_id: int = 0  # of the message at offset 0; 0: made before stores had an identity
+    first_id: int = 0  # of the message at offset 0; 0: created before stores had an identity
 
 
 class TopicChanged(NamedTuple):
@@ -38,7 +38,7 @@ class TopicDeleted(NamedTuple):
 
 
 class Published(NamedTuple):
-    """`total` messages took the offsets from `first`. Their bodies travel beside the fact, as a Batch."""
+    """`total` messages got the offsets from `first` on. Their bodies are in a Batch beside the fact."""
 
     topic: int
     first: int
@@ -49,14 +49,14 @@ class Published(NamedTuple):
     producer: str = ""  # with epoch and sequence: the publish-once key
     epoch: int = 0
     sequence: int = 0
-    discards: list[tuple[int, int, int]] = []  # (subscription, from offset, bytes) that a full queue did not take
+    discards: list[tuple[int, int, int]] = []  # (subscription, from offset, bytes) not accepted when full
     # (subscription, messages, bytes) that a filter keeps out. Discarded messages are not among them.
     filtered: list[tuple[int, int, int]] = []
     digest: int = 0  # of the messages of a publish with a publish-once key; 0: not known
 
 
 class Forgotten(NamedTuple):
-    """Messages below `until` are gone from the log."""
+    """Messages below `until` were deleted from the log."""
 
     topic: int
     until: int
@@ -102,7 +102,7 @@ class Touched(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """Messages were leased until `deadline`; the lists run in parallel, an empty one means its default throughout."""
+    """Messages were leased until `deadline`. The lists are parallel. An empty list means its default for all."""
 
     subscription: int
     at: int
@@ -110,26 +110,26 @@ class Delivered(NamedTuple):
     until: int  # the cursor after this delivery
     offsets: list[int]
     sizes: list[int]
-    keys: list[str] = []  # ordering keys, only where the subscription orders
-    expiries: list[int] = []  # expires_at, only where a message has one
-    stamp: int = 0  # of every receipt; 0: written when receipts were numbered, on from the last
+    keys: list[str] = []  # ordering keys, only with message ordering
+    expiries: list[int] = []  # expires_at, only if a message has one
+    stamp: int = 0  # of every receipt; 0: written by a release that numbered receipts, on from the last
 
 
 class Passed(NamedTuple):
-    """The cursor moved to `until`; `total` of the messages passed are settled without a delivery."""
+    """The cursor moved to `until`. `total` of the passed messages are settled without a delivery."""
 
     subscription: int
     at: int
     until: int
     total: int
     size: int
-    filtered: int  # how many of `total` the filter kept out; the others had outlived their time
-    ahead: int = 0  # how many of `filtered` a Published or Compared fact had counted as acked before
+    filtered: int  # messages of `total` that the filter kept out; the others had expired
+    ahead: int = 0  # messages of `filtered` that a Published or Compared fact counted as acked before
     ahead_bytes: int = 0
 
 
 class Held(NamedTuple):
-    """Messages the cursor passed while an earlier one of their key was outstanding."""
+    """The cursor passed messages while an earlier message of their key was outstanding."""
 
     subscription: int
     offsets: list[int]
@@ -138,7 +138,7 @@ class Held(NamedTuple):
 
 
 class Delayed(NamedTuple):
-    """Messages never delivered, that the cursor passed and that may not be delivered before `dues`."""
+    """The cursor passed messages, never delivered, that may not be delivered before `dues`."""
 
     subscription: int
     at: int
@@ -156,18 +156,18 @@ class Acked(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """Leases ended without an ack; each message may be delivered again at its due time (none given: at `at`)."""
+    """Leases ended without an ack. Each message may be delivered again at its due time. No `dues`: at `at`."""
 
     subscription: int
     at: int
     offsets: list[int]
     dues: list[int]
-    by_holder: bool  # True: handed back, the receipt is dead; False: the deadline passed
-    unseen: bool = False  # they never reached a program, so this delivery does not count as an attempt
+    by_holder: bool  # True: handed back, the receipt is invalid; False: the deadline passed
+    unseen: bool = False  # True: no program got the messages, so this delivery does not count as an attempt
 
 
 class Extended(NamedTuple):
-    """Leases now run until `deadline`; with `restamp` their receipts were replaced by new ones."""
+    """Leases now run until `deadline`. With `restamp`, new receipts replaced the old ones."""
 
     subscription: int
     at: int
@@ -186,7 +186,7 @@ class Rewritten(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """A message not yet reached by the cursor became outstanding by name, not leased and never delivered."""
+    """A message above the cursor became outstanding by name, not leased and never delivered."""
 
     subscription: int
     at: int
@@ -206,7 +206,7 @@ class Removed(NamedTuple):
 
 
 class Sought(NamedTuple):
-    """The subscription was set to a place: everything outstanding is forgotten, `skips` count as acked."""
+    """The subscription got another cursor. Outstanding messages are forgotten, and `skips` count as acked."""
 
     subscription: int
     at: int
@@ -240,7 +240,7 @@ class SnapshotDropped(NamedTuple):
 
 
 class DocumentPut(NamedTuple):
-    """A door's own resource (a schema, a policy), kept and never read by the broker."""
+    """A resource of a door (a schema, a policy) was stored. The broker never reads it."""
 
     kind: str
     name: str
@@ -253,8 +253,8 @@ class DocumentRemoved(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The filter was compared with all messages below `until`. Of those above the cursor that had not been compared
-    before, `total` do not match: they count as acked, and the cursor will pass them later."""
+    """The filter was compared with all messages below `until`. Of the messages above the cursor that had not been
+    compared before, `total` do not match. They count as acked, and the cursor will pass them later."""
 
     subscription: int
     until: int

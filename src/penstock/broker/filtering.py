@@ -1,7 +1,7 @@
 """Filters compared ahead of the cursor, so that a backlog counts only messages that can be delivered.
 
 A publish compares new messages with the filters of a bounded number of subscriptions. The others, and subscriptions
-that were set to another place of the log, are compared here, a slice at a time.
+after a seek, are compared here, a slice at a time.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ def compare_filter(
 ) -> Need | None:
     """Compare the filter of a subscription with the next `most` messages of the log.
 
-    Messages that do not match count as acked. Return what has to be read if the first of them is not in memory.
+    Messages that do not match count as acked. Return the range to read if the first message is not in memory.
     """
-    accepts, place, behind = subscription.accepts, subscription.front, None
+    accepts, offset, need = subscription.accepts, subscription.front, None
     if accepts is None or subscription.detached:
         return None
     passed = passed_bytes = ahead = ahead_bytes = 0
-    cursor, leads = subscription.cursor, place == subscription.cursor
+    cursor, is_at_cursor = subscription.cursor, offset == subscription.cursor
     for _ in range(most):
-        place = find_outside(subscription.skips, place)
-        if place >= topic.tail:
+        offset = find_outside(subscription.skips, offset)
+        if offset >= topic.tail:
             break
-        message = ledger.look_up(topic, place)
+        message = ledger.look_up(topic, offset)
         if isinstance(message, Need):
-            behind = message
+            need = message
             break
-        place += 1
+        offset += 1
         if accepts(message.attributes):
-            leads = False
-        elif leads:
-            passed, passed_bytes, cursor = passed + 1, passed_bytes + message.size, place
+            is_at_cursor = False
+        elif is_at_cursor:
+            passed, passed_bytes, cursor = passed + 1, passed_bytes + message.size, offset
         else:
             ahead, ahead_bytes = ahead + 1, ahead_bytes + message.size
     subscription.counts.filtered += passed + ahead
     if passed:
         ledger.emit(Passed(subscription.number, now, cursor, passed, passed_bytes, passed))
-    if place > subscription.front:
-        ledger.emit(Compared(subscription.number, place, ahead, ahead_bytes))
+    if offset > subscription.front:
+        ledger.emit(Compared(subscription.number, offset, ahead, ahead_bytes))
         return None
-    return None if passed else behind
+    return None if passed else need

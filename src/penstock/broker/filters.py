@@ -1,4 +1,4 @@
-"""Attribute filters: the text a subscription is created with, compiled once into a predicate over attributes.
+"""Attribute filters of subscriptions, compiled once into a predicate over attributes.
 
     expr    := unary ("AND" unary)* | unary ("OR" unary)*      AND and OR never mix at one level without parentheses
     unary   := ("NOT" | "-") unary | primary
@@ -6,8 +6,8 @@
              | "hasPrefix" "(" "attributes" "." KEY "," STRING ")"
     KEY     := [A-Za-z0-9_-]+ | STRING
 
-One pass from left to right, no regular expressions, bounded in length and depth, so that no text costs more than its
-length; what is wrong is said in one sentence with the column (from 1) where it was seen.
+The parser makes one pass without regular expressions, and length and depth are bounded, so that no text costs more than
+its length. An error names the column, from 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 
 
 def compile_filter(text: str) -> Predicate:
-    """The predicate a filter stands for; the empty text matches everything. InvalidArgumentError if it is wrong."""
+    """Return the predicate of a filter, or raise InvalidArgumentError. The empty text matches everything."""
     if not text:
         return lambda attributes: True
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -45,7 +45,7 @@ def compile_filter(text: str) -> Predicate:
 
 
 class _Parser:
-    """Recursive descent over the characters; `_at` is always the first character not yet understood."""
+    """A recursive descent parser. `_at` is the index of the first character not parsed yet."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -137,7 +137,7 @@ class _Parser:
         return "".join(parts)
 
     def _escape(self) -> str:
-        """The character an escape stands for; stops on the last character of the escape."""
+        """Return the character of an escape, and stop on the last character of the escape."""
         kind = self._text[self._at + 1 : self._at + 2]
         if kind in _PLAIN_ESCAPES:
             self._at += 1
@@ -152,7 +152,7 @@ class _Parser:
         if len(number) < length or any(digit not in alphabet for digit in number):
             self._refuse("unknown escape in a string")
         code = int(number, base)
-        # Half of a surrogate pair is no character, so no attribute could ever hold it.
+        # Half of a surrogate pair is not a character, so no attribute can hold it.
         if code > 0x10FFFF or 0xD800 <= code < 0xE000 or (base == 8 and code > 0xFF):
             self._refuse("an escape in a string is not a character")
         self._at = first + length - 1
@@ -197,7 +197,7 @@ class _Parser:
 
 
 def _join(terms: list[Predicate], decisive: bool) -> Predicate:
-    """Terms joined by OR (the first true one decides) or by AND (the first false one)."""
+    """Join terms by OR (the first true term decides) or by AND (the first false term)."""
 
     def matches(attributes: Attributes) -> bool:
         for term in terms:  # a plain loop: half the cost of all() over a generator, and this runs per message

@@ -1,7 +1,7 @@
-"""Housekeeping: retention, expiry, and time acting where no consumer asks.
+"""Housekeeping: retention, expiry, and due times of subscriptions that no consumer reads.
 
-Nothing that an unacked message, a snapshot or a retention still needs is forgotten. Offsets for instants and
-positions are looked up by the caller (only the journal knows them) and handed in.
+Messages that are unacked, or that a snapshot or a retention needs, are kept. The caller looks up the offsets of
+instants and positions, because only the journal knows them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from penstock.broker.topic import Topic
 
 
 def expire_resources(ledger: Ledger, now: int, time_of: Callable[[str], int] | None = None) -> None:
-    """Delete unused subscriptions and snapshots past their time, forget idle producers.
+    """Delete unused subscriptions and expired snapshots, and forget idle producers.
 
-    `time_of`: of a topic by its name, where it is not `now` everywhere.
+    `time_of` gives the time of a topic by its name, if it is not `now` for all topics.
     """
     time_of = time_of or (lambda _: now)
     for subscription in list(ledger.state.subscriptions.values()):
@@ -40,7 +40,7 @@ def expire_resources(ledger: Ledger, now: int, time_of: Callable[[str], int] | N
 
 
 def settle(ledger: Ledger, now: int, name: str) -> Need | None:
-    """Let time act on one subscription, as a pull would."""
+    """End leases and delays of a subscription that fell due, as a pull would."""
     subscription = ledger.state.subscription(name)
     topic = ledger.state.read_topic(subscription)
     return settle_due(ledger, topic, subscription, now) if topic is not None else None
@@ -51,9 +51,9 @@ def is_trim_due(ledger: Ledger, now: int, topic: Topic) -> bool:
 
 
 def make_trims_due(ledger: Ledger, is_moved: Callable[[str], bool] = lambda _: True) -> None:
-    """Let the next housekeeping look at retention, although it looked a moment ago: a clock was moved.
+    """Make the next housekeeping check retention, because a clock was moved.
 
-    `is_moved`: whether the clock of a topic, by its name, was moved.
+    `is_moved` tells whether the clock of a topic, by its name, was moved.
     """
     for topic in ledger.state.topics.values():
         if is_moved(topic.name):
@@ -61,21 +61,21 @@ def make_trims_due(ledger: Ledger, is_moved: Callable[[str], bool] = lambda _: T
 
 
 def retention_times(ledger: Ledger, now: int, topic: Topic) -> list[int]:
-    """The instants whose offsets `trim` will want to know for a topic."""
+    """Return the instants whose offsets `lapse` and `trim` need for a topic."""
     own = ledger.retention_seconds(topic)
     seconds = [own, *(reader.options.retention_seconds for reader in topic.readers.values())]
-    shortest = min([each for each in seconds if each] if own else [0])  # without its own, acked ones go at once
-    longest = 1 if ledger.retention_bytes(topic) else 600  # bytes come fast, whatever the time they may stay
+    shortest = min([s for s in seconds if s] if own else [0])  # 0: acked messages are forgotten at once
+    longest = 1 if ledger.retention_bytes(topic) else 600  # a size cap may be reached at any time
     topic.trim_at = now + int(min(max(shortest / 100, 1), longest) * SECOND)
-    times = {kept_since(now, each) for each in seconds if each}
+    times = {kept_since(now, s) for s in seconds if s}
     return sorted(at for at in times if at > topic.head_at)
 
 
 def lapse(ledger: Ledger, now: int, topic: Topic, offsets: Mapping[int, int], positions: dict[int, int]) -> Need | None:
-    """Drop what subscriptions keep no longer.
+    """Drop messages past the retention of their subscription.
 
-    `offsets` answers retention_times; `positions` keeps what was read between one call and the next, as the messages
-    may not fit the cache together.
+    `offsets` answers retention_times. `positions` keeps positions read in earlier calls, because the messages may not
+    fit the cache together.
     """
     for subscription in topic.readers.values():
         floor = _floor(now, subscription.options.retention_seconds, offsets)
@@ -88,7 +88,7 @@ def lapse(ledger: Ledger, now: int, topic: Topic, offsets: Mapping[int, int], po
 def trim(
     ledger: Ledger, now: int, topic: Topic, offsets: Mapping[int, int], fullest: int, until_max: int
 ) -> Need | None:
-    """Forget what nothing needs, up to `until_max`; `fullest` is the first offset within the topic's size cap."""
+    """Forget messages that nothing needs, up to `until_max`. `fullest` is the first offset within the size cap."""
     kept = [topic.tail, until_max]
     for reader in topic.readers.values():
         kept.append(reader.lowest_unacked())
@@ -118,7 +118,7 @@ def _floor(now: int, seconds: float, offsets: Mapping[int, int]) -> int:
 def _lapse(
     ledger: Ledger, topic: Topic, subscription: Subscription, now: int, floor: int, positions: dict[int, int]
 ) -> Need | None:
-    """Unacked messages older than the subscription keeps them are dropped."""
+    """Drop unacked messages past the retention of a subscription."""
     if floor <= subscription.lowest_unacked():
         return None
     held = sorted(
@@ -127,14 +127,14 @@ def _lapse(
         for offset, size in zip(lane.held, lane.held_sizes, strict=True)
         if offset < floor
     )
-    if held:  # they get entries, so that they can leave as the others do
+    if held:  # they get entries, so that they are dropped like the others
         offsets, sizes, keys = (list(column) for column in zip(*held, strict=True))
         ledger.emit(f.Delayed(subscription.number, now, offsets, sizes, keys, [now] * len(held), [0] * len(held)))
     outstanding = sorted(offset for offset in subscription.outstanding if offset < floor)
     drop(ledger, subscription, now, outstanding, "retention")
     if floor <= subscription.cursor:
         return None
-    start = max(subscription.cursor, topic.head)  # what is forgotten above the cursor is inside a skip
+    start = max(subscription.cursor, topic.head)  # forgotten messages above the cursor are inside a skip
     if subscription.ahead and floor < subscription.compared:
         return _pass_compared(ledger, topic, subscription, now, start, floor)
     size = bytes_between(ledger, topic, start, floor, positions)
@@ -147,7 +147,7 @@ def _lapse(
             count -= until - first
     if isinstance(size, Need):
         return size
-    ahead = subscription.ahead  # all of it lies below the floor
+    ahead = subscription.ahead  # all of them lie below the floor
     ledger.emit(f.Passed(subscription.number, now, floor, count, size, ahead, ahead, subscription.ahead_bytes))
     subscription.counts.drop("retention", count - ahead)
     return None
@@ -156,25 +156,25 @@ def _lapse(
 def _pass_compared(
     ledger: Ledger, topic: Topic, subscription: Subscription, now: int, start: int, floor: int
 ) -> Need | None:
-    """Drop unread messages below `floor` where some beyond it were compared with the filter.
+    """Drop unread messages below `floor`, if messages beyond it were compared with the filter.
 
-    How many of the dropped ones were counted as acked before is found by comparing them again.
+    They are compared again, to find how many of them were counted as acked before.
     """
-    accepts, place = subscription.accepts, find_outside(subscription.skips, start)
+    accepts, offset = subscription.accepts, find_outside(subscription.skips, start)
     assert accepts is not None, "only a filter is compared ahead of the cursor"
     count = size = ahead = ahead_bytes = 0
     need = None
-    while place < floor and need is None:
-        message = ledger.look_up(topic, place)
+    while offset < floor and need is None:
+        message = ledger.look_up(topic, offset)
         if isinstance(message, Need):
             need = message
             break
         count, size = count + 1, size + message.size
         if not accepts(message.attributes):
             ahead, ahead_bytes = ahead + 1, ahead_bytes + message.size
-        place = find_outside(subscription.skips, place + 1)
-    if place > subscription.cursor:
-        until = min(place, floor)
+        offset = find_outside(subscription.skips, offset + 1)
+    if offset > subscription.cursor:
+        until = min(offset, floor)
         ledger.emit(f.Passed(subscription.number, now, until, count, size, ahead, ahead, ahead_bytes))
         subscription.counts.drop("retention", count - ahead)
     return need

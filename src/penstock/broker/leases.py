@@ -1,7 +1,7 @@
 """Outstanding messages, and the times at which they fall due.
 
-No timer per message: messages that fall due together share one, and the heap of timers is looked at when a command
-comes. A settled message only counts its timer down; timers without messages are swept once they outnumber the others.
+Messages that fall due together share a timer, and commands look at the heap of timers. A settled message only counts
+its timer down. Timers without messages are removed once they outnumber the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from penstock.broker.dump import EntryDump
 from penstock.broker.model import FOREVER, SECOND
 
-NO_RECEIPT = -1  # a stamp that no receipt can carry: the message was handed back
+NO_RECEIPT = -1  # the stamp of a message that was handed back; no receipt has it
 
 
 def deadline_of(now: int, seconds: float) -> int:
@@ -28,7 +28,7 @@ class Timer:
     def __init__(self, due: int, offsets: Sequence[int]) -> None:
         self.due = due
         self.offsets = offsets
-        self.live = len(offsets)  # how many entries still point here
+        self.live = len(offsets)  # number of entries with this timer
         self.queued = True  # whether it is in the heap
 
 
@@ -37,13 +37,13 @@ class Entry:
     """One outstanding message: leased, or waiting to be delivered (again) from `due` on."""
 
     leased: bool
-    stamp: int  # of the receipt that is good; 0: never delivered, its publisher's receipt is
+    stamp: int  # of the valid receipt; 0: never delivered, and only its publisher's receipt is valid
     attempts: int  # deliveries so far
     due: int  # leased: the deadline; waiting: when it may be delivered
     size: int
-    key: str  # empty where the subscription does not order
+    key: str  # empty without message ordering
     expires_at: int
-    body: bytes | None  # what a holder replaced the data with
+    body: bytes | None  # replaces the data of the message, for this subscription
     timer: Timer | None
     extensions: int = 0  # of this lease so far
 
@@ -60,11 +60,11 @@ class Timers:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
-        self._number = 0  # breaks ties in the order of making, so that runs repeat exactly
+        self._number = 0  # breaks ties in the order of creation, so that runs repeat exactly
         self.dead = 0
 
     def make(self, due: int, offsets: Sequence[int]) -> Timer | None:
-        """A timer for offsets that fall due at once; none is needed for what never falls due."""
+        """Return a timer for offsets that fall due together, or None if they never fall due."""
         if due >= FOREVER:
             return None
         timer = Timer(due, offsets)
@@ -77,7 +77,7 @@ class Timers:
         return timer
 
     def meet(self, offset: int, entry: Entry, due: int) -> None:
-        """Let a waiting entry be looked at when it falls due or its life ends, whichever comes first."""
+        """Set the timer of a waiting entry to its due time or its expiry, whichever comes first."""
         due = min(due, entry.expires_at) if entry.expires_at else due
         if entry.timer is None or entry.timer.due != due:
             self.leave(entry.timer)
@@ -89,7 +89,7 @@ class Timers:
         heappush(self._heap, (timer.due, self._number, timer))
 
     def leave(self, timer: Timer | None) -> None:
-        """One entry no longer waits for this timer."""
+        """Remove one entry from a timer."""
         if timer is not None:
             timer.live -= 1
             if not timer.live:
@@ -97,7 +97,7 @@ class Timers:
                 self.dead += timer.queued
 
     def take_due(self, now: int) -> Timer | None:
-        """The earliest timer that is due, removed from the heap."""
+        """Remove the earliest due timer from the heap and return it."""
         while self._heap and self._heap[0][0] <= now:
             timer = heappop(self._heap)[2]
             timer.queued = False

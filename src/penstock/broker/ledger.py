@@ -1,7 +1,6 @@
 """The ledger that every command uses: the state, the cached log, the limits, and decided facts not yet stored.
 
-`emit` applies a fact and notes it, in one step. After a command, what was noted goes to the journal all at once: facts
-of one command are never parted.
+`emit` applies a fact and records it, in one step. After a command, all its facts go to the journal together.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from penstock.broker.retry import SourceAttributes, source_attributes
 from penstock.broker.state import State
 from penstock.broker.topic import Topic
 
-Draw: TypeAlias = Callable[[], int]  # a number from 1 to 2^63 - 1 that cannot be guessed
-TimeAt: TypeAlias = Callable[[str, int], int]  # when it is at a topic, while it is `now` where a command acts
+Draw: TypeAlias = Callable[[], int]  # returns a number from 1 to 2^63 - 1 that cannot be guessed
+TimeAt: TypeAlias = Callable[[str, int], int]  # the time of a topic, when it is `now` for the command
 
 
 def same_time(_: str, now: int) -> int:
@@ -52,13 +51,13 @@ class Ledger:
         self.facts.append(fact)
 
     def take(self) -> tuple[list[Fact], list[Batch]]:
-        """The facts and messages decided since the last call, for the journal."""
+        """Return the facts and messages decided since the last call, for the journal."""
         facts, batches = self.facts, self.batches
         self.facts, self.batches = [], []
         return facts, batches
 
     def recover(self, dump: StateDump | None, facts: Iterable[Fact]) -> None:
-        """`recovered_at` becomes the latest instant that what was recovered knows of."""
+        """Replace the state. `recovered_at` becomes the latest instant in it."""
         self.state = State.load(dump) if dump is not None else State()
         at = self.dumped_at = dump.at if dump is not None else 0
         for fact in facts:
@@ -71,14 +70,14 @@ class Ledger:
             self.emit(named_store(self.draw))
 
     def latest(self, includes: Callable[[str], bool]) -> int:
-        """The latest instant that the state knows of in the time of some topics, chosen by name."""
+        """Return the latest publish or use, in the time of topics chosen by name."""
         state = self.state
         published = [topic.last_publish_at for topic in state.topics.values() if includes(topic.name)]
-        used = [each.used_at for each in state.subscriptions.values() if includes(each.topic_name)]
+        used = [reader.used_at for reader in state.subscriptions.values() if includes(reader.topic_name)]
         return max([0, *published, *used])
 
     def count_on_from(self, former: Ledger) -> None:
-        """Take over the counters of the ledger this one replaces: they only ever grow."""
+        """Take over the counters of the ledger that this one replaces, because counters only grow."""
         self.refused = former.refused
         for number, topic in self.state.topics.items():
             if number in former.state.topics:
@@ -88,7 +87,7 @@ class Ledger:
                 subscription.counts = former.state.subscriptions[number].counts
 
     def load(self, topic: int, messages: list[Message]) -> None:
-        """Messages that a command asked for with a Need."""
+        """Cache messages that a command asked for with a Need."""
         if messages and topic in self.state.topics:
             self.cache.load(topic, messages)
 
@@ -110,6 +109,6 @@ class Ledger:
 
 
 def named_store(draw: Draw, *, renewed: bool = False) -> StoreNamed:
-    """A new identity with its secret."""
+    """Return a new identity with its secret."""
     secret = b"".join(draw().to_bytes(8, "big") for _ in range(2))
     return StoreNamed(f"{draw():016x}{draw():016x}", secret, renewed)

@@ -1,7 +1,7 @@
-"""The life of a message in one subscription: its stages, and which fact leads from one to the next.
+"""The stages of a message in one subscription, and the facts that lead from one to another.
 
-Subscription applies the facts; the table says what they mean. `tests/unit/broker/test_lifecycle.py` drives every
-fact over every stage and walks at random, so that a row too many, a row missing or a wrong row is found.
+Subscription applies the facts. `tests/unit/broker/test_lifecycle.py` applies every fact at every stage, and random
+sequences, so that it finds missing, superfluous and wrong rows.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from penstock.broker import facts as f
 
 
 class Stage(Enum):
-    UNREAD = "at or above the cursor: not looked at, and nothing is remembered of it"
-    HELD = "looked at and kept back: an earlier message of its ordering key is not settled"
+    UNREAD = "at or above the cursor; the subscription stores nothing about it"
+    HELD = "below the cursor, and blocked by an earlier message with its ordering key"
     WAITING = "to be delivered, or delivered again, from its due time on"
     LEASED = "with a consumer, until its deadline"
-    SETTLED = "done with: acked, dropped, moved to another topic, filtered out or not taken"
+    SETTLED = "acked, dropped, moved to another topic, filtered out or discarded"
 
 
 LIFE: dict[Stage, dict[type[f.Fact], Stage]] = {
     Stage.UNREAD: {
-        f.Published: Stage.SETTLED,  # a full queue did not take it, or the filter at the end of the log keeps it out
-        f.Passed: Stage.SETTLED,  # filtered out, or too old; not what a later fact of the same command names
+        f.Published: Stage.SETTLED,  # discarded by a full subscription, or kept out by a filter that is not behind
+        f.Passed: Stage.SETTLED,  # filtered out or expired, unless a later fact of the same command names it
         f.Held: Stage.HELD,
         f.Delayed: Stage.WAITING,  # not visible yet, or about to be moved because its time to live is over
-        f.Adopted: Stage.WAITING,  # its publisher named it by a receipt before the cursor came to it
+        f.Adopted: Stage.WAITING,  # its publisher named it by a receipt before the cursor reached it
         f.Delivered: Stage.LEASED,
     },
     Stage.HELD: {
@@ -49,5 +49,5 @@ LIFE: dict[Stage, dict[type[f.Fact], Stage]] = {
     Stage.SETTLED: {},
 }
 
-# A seek starts every life again: settled before its cursor and inside its skips, unread from there on.
+# A seek sets all stages: settled below its cursor and inside its skips, otherwise unread.
 SOUGHT = (Stage.SETTLED, Stage.UNREAD)

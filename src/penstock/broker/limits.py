@@ -34,14 +34,14 @@ class Limits:
     queue_messages_max: int = 10_000  # unacked messages per subscription
     queue_bytes_max: int = 100 * MIB
     refuse_when_full: bool = False  # True: the publish fails. False: the subscription does not get the message
-    retention_seconds: float = 0  # every topic keeps acked messages at least this long, whatever its options say
+    retention_seconds: float = 0  # every topic keeps acked messages at least this long
     retention_bytes: int = 0  # the cap on acked messages of a topic that has no cap of its own
-    seek_all: bool = False  # a seek to a time reaches everything kept, not only what the resource's options keep
-    snapshot_seconds: float = 7 * 86400  # lifetime of a snapshot, minus the age of the backlog it was taken of
+    seek_all: bool = False  # True: a seek to a time reaches all kept messages, not only those kept by the options
+    snapshot_seconds: float = 7 * 86400  # lifetime of a snapshot, less the age of its backlog
     scan_max_messages: int = 10_000  # messages of the log that one pull looks at
     producer_idle_seconds: float = 7 * 86400  # how long an unused publish-once key is remembered
 
-    # The names up to 0.5, which are still accepted and readable.
+    # Names until 0.5, still accepted and readable.
     queue_max_messages = property(lambda self: self.queue_messages_max)
     queue_max_bytes = property(lambda self: self.queue_bytes_max)
 
@@ -117,7 +117,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
             raise InvalidArgumentError(f"Label {shown}: a key or value has at most {LABEL_CHARACTERS_MAX} characters")
         if not key or not _is_lower(key[0]):
             raise InvalidArgumentError(f"Label {shown!r}: a key must begin with a lowercase letter")
-        if not all(_is_lower(each) or each.isnumeric() or each in "_-" for each in key + value):
+        if not all(_is_lower(letter) or letter.isnumeric() or letter in "_-" for letter in key + value):
             allowed = "lowercase letters, digits, underscores and dashes"
             raise InvalidArgumentError(f"Label {shown!r}: a key or value may have {allowed} only")
 

@@ -1,8 +1,7 @@
-"""The part of the topics' logs that is in memory: a bounded cache of messages, in chunks of consecutive offsets.
+"""A bounded cache of the topics' messages, in chunks of consecutive offsets.
 
-Memory has a budget, and an offset is here once or not at all. The oldest chunk leaves when the budget is spent; what is
-not here is asked for by range (`Need`), read from the journal and put here. Of what is read twice only what is missing
-is taken.
+An offset is cached at most once. The oldest chunk is evicted when the memory budget is spent. Commands ask for missing
+messages by range (`Need`). The caller reads the range from the journal and loads the messages that are still missing.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 from penstock.broker.model import Message
 
-OVERHEAD_BYTES = 400  # what a message costs in memory beside its data, measured
+OVERHEAD_BYTES = 400  # measured memory of a message beside its data
 
 
 class Sizes(NamedTuple):
@@ -21,14 +20,14 @@ class Sizes(NamedTuple):
 
     cache_bytes: int = 16 * 1024 * 1024
     chunk_messages: int = 512
-    chunk_bytes: int = 512 * 1024  # a chunk that holds as much gets no more
-    read_messages: int = 1024  # asked for at once, or fewer where messages are large
+    chunk_bytes: int = 512 * 1024  # a chunk of this size gets no more messages
+    read_messages: int = 1024  # asked for at once, or fewer if messages are large
     read_bytes: int = 1024 * 1024
     topics_ahead: int = 8  # number of topics, the last ones drained, whose next block is read ahead
 
 
 class Need(NamedTuple):
-    """Messages that a command has to see before it can decide; read them, `load` them and ask again."""
+    """Messages that a command has to see before it can decide. Read them, `load` them and repeat the command."""
 
     topic: int
     first: int
@@ -52,7 +51,7 @@ class LogCache:
         self._ages: OrderedDict[tuple[int, int], None] = OrderedDict()  # topic and first offset, oldest chunk first
 
     def append(self, topic: int, messages: list[Message]) -> None:
-        """New messages at the tail of a topic."""
+        """Add new messages at the tail of a topic."""
         chunks = self._topics.get(topic)
         if chunks is not None:
             last, new = chunks.lists[-1], messages[0]
@@ -65,24 +64,24 @@ class LogCache:
         self.load(topic, messages)
 
     def load(self, topic: int, messages: list[Message]) -> None:
-        """Messages with consecutive offsets; those that are here already are left out."""
+        """Add messages with consecutive offsets, except messages that are cached already."""
         start = messages[0].offset
         for first, until in self._gaps(topic, start, start + len(messages)):
             self._add(topic, first, messages[first - start : until - start])
-        here = self.span(topic, start)
-        assert here is not None, "it was here or was just added"
-        self._ages.move_to_end((topic, here[0][0].offset))  # what a command waits for is the last to leave
+        span = self.span(topic, start)
+        assert span is not None, "it was cached or was just added"
+        self._ages.move_to_end((topic, span[0][0].offset))  # evicted last, because a command waits for it
         self._evict()
 
     def span(self, topic: int, offset: int) -> tuple[list[Message], int] | None:
-        """The chunk that holds an offset and the place of the offset in it."""
+        """Return the chunk that holds an offset, and the index of the offset in it."""
         chunks = self._topics.get(topic)
         if chunks is None:
             return None
-        place = bisect_right(chunks[0], offset) - 1
-        if place < 0:
+        number = bisect_right(chunks[0], offset) - 1
+        if number < 0:
             return None
-        messages, index = chunks[1][place], offset - chunks[0][place]
+        messages, index = chunks[1][number], offset - chunks[0][number]
         return (messages, index) if index < len(messages) else None
 
     def get(self, topic: int, offset: int) -> Message | None:
@@ -90,12 +89,12 @@ class LogCache:
         return span[0][span[1]] if span else None
 
     def need(self, topic: int, offset: int, tail: int, mean_bytes: int) -> Need:
-        """The range to read for a missing offset: ahead of it, up to what is here already."""
+        """Return the range to read for a missing offset, up to the next cached message."""
         ahead = max(1, min(self.sizes.read_messages, self.sizes.read_bytes // (mean_bytes + 1)))
         return Need(topic, offset, self._end_of_gap(topic, offset, min(offset + ahead, tail)))
 
     def forget(self, topic: int, until: int) -> None:
-        """Whole chunks below an offset are no longer needed."""
+        """Drop chunks that lie below an offset."""
         while (chunks := self._topics.get(topic)) is not None and chunks.lists[0][-1].offset < until:
             self._drop(topic, chunks.firsts[0])
 
@@ -117,29 +116,29 @@ class LogCache:
         return gaps
 
     def _end_of_gap(self, topic: int, offset: int, until: int) -> int:
-        """The first offset behind a missing one that is here, or `until` if none below it is."""
+        """Return the first cached offset after a missing one, at most `until`."""
         firsts = self._topics[topic].firsts if topic in self._topics else []
-        place = bisect_right(firsts, offset)
-        return min(until, firsts[place]) if place < len(firsts) else until
+        index = bisect_right(firsts, offset)
+        return min(until, firsts[index]) if index < len(firsts) else until
 
     def _add(self, topic: int, first: int, messages: list[Message]) -> None:
         chunks = self._topics.setdefault(topic, Chunks([], []))
-        place = bisect_left(chunks.firsts, first)
-        chunks.firsts.insert(place, first)
-        chunks.lists.insert(place, messages)
+        index = bisect_left(chunks.firsts, first)
+        chunks.firsts.insert(index, first)
+        chunks.lists.insert(index, messages)
         self._ages[topic, first] = None
         self.bytes += _cost(messages)
 
     def _evict(self) -> None:
-        # The newest chunk always stays: it is what was asked for or just published.
+        # The newest chunk always stays, because it was just asked for or published.
         while self.bytes > self.sizes.cache_bytes and len(self._ages) > 1:
             self._drop(*next(iter(self._ages)))
 
     def _drop(self, topic: int, first: int) -> None:
         chunks = self._topics[topic]
-        place = bisect_left(chunks.firsts, first)
-        del chunks.firsts[place], self._ages[topic, first]
-        self.bytes -= _cost(chunks.lists.pop(place))
+        index = bisect_left(chunks.firsts, first)
+        del chunks.firsts[index], self._ages[topic, first]
+        self.bytes -= _cost(chunks.lists.pop(index))
         if not chunks.firsts:
             del self._topics[topic]
 

@@ -1,6 +1,6 @@
-"""The records everything else is made of: messages, deliveries and the options of topics and subscriptions.
+"""Records of messages and producers, and the options of topics and subscriptions.
 
-Instants are nanoseconds since 1970 (`now`, `*_at`, `deadline`, `due`), durations are seconds, sizes are bytes, an
+Instants are nanoseconds since 1970 (`now`, `*_at`, `deadline`, `due`), durations are seconds, sizes are bytes. An
 exclusive end is called `until`.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 SECOND = 1_000_000_000
-FOREVER = 2**63 - 1  # a lease without a deadline: it lasts as long as the process that gave it
+FOREVER = 2**63 - 1  # the deadline of a lease that lasts as long as the process
 
 NO_ATTRIBUTES: dict[str, str] = {}  # shared by every message without attributes; never written to
 
@@ -86,7 +86,7 @@ def option(default: V, kind: OptionKind, title: str, help: str, **more: Any) -> 
 
 def option_specs(record: type[Options]) -> dict[str, OptionSpec]:
     """Return the public options of a record by the names of their fields, each spec with its public name."""
-    specs = {each.name: each.metadata.get("spec") for each in fields(record)}  # type: ignore[arg-type]
+    specs = {f.name: f.metadata.get("spec") for f in fields(record)}  # type: ignore[arg-type]
     return {name: spec._replace(name=spec.name or name) for name, spec in specs.items() if spec is not None}
 
 
@@ -96,10 +96,10 @@ class Options:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            value = getattr(self, each.name)
-            if each.name.endswith("_seconds") and type(value) is int:
-                object.__setattr__(self, each.name, float(value))
+        for f in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, f.name)
+            if f.name.endswith("_seconds") and type(value) is int:
+                object.__setattr__(self, f.name, float(value))
 
 
 LABELS = OptionSpec("labels", "Labels", "Labels of the resource, as key-value pairs.", flag="label")

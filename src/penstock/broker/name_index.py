@@ -10,7 +10,7 @@ CHANGES_MAX = 1000  # names that are moved one by one; beyond that everything is
 
 
 class Names(Container[str], Iterable[str], Protocol):
-    """The names that exist."""
+    pass
 
 
 class NameIndex:
@@ -22,10 +22,10 @@ class NameIndex:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._sorted: list[str] = []
-        self._changed: set[str] | None = None  # reported since the last question; None: too many to be kept
+        self._changed: set[str] | None = None  # reported since the last lookup; None: too many to keep
 
     def note(self, name: str) -> None:
-        """A name was added or removed."""
+        """Record that a name was added or removed."""
         if self._changed is not None:
             self._changed.add(name)
             if len(self._changed) > CHANGES_MAX:
@@ -38,7 +38,7 @@ class NameIndex:
     def names(
         self, prefix: str = "", after: str | None = None, most: int = 0, *, descending: bool = False
     ) -> list[str]:
-        """Return names that begin with a prefix, in order, from behind `after` on. `most` is their number; 0: all."""
+        """Return at most `most` names with a prefix, in order, that come after `after`. `most` 0 means all."""
         first, until = self._range(prefix)
         if after is not None and descending:
             until = max(first, min(until, bisect_left(self._sorted, after)))
@@ -56,7 +56,7 @@ class NameIndex:
         return first, bisect_right(self._sorted, prefix, first, key=lambda name: name[:length])
 
     def sort(self) -> None:
-        """Make the changes that were reported. Every question does; a recovery does it before anybody waits."""
+        """Apply the reported changes. Lookups do this; a recovery does it before a client waits."""
         if self._changed is None:
             self._sorted = sorted(self._names)
         for name in self._changed or ():

@@ -1,8 +1,7 @@
-"""Message ids and receipts, both computed from numbers that the broker already has.
+"""Message ids and receipts, which are computed and never stored.
 
-A name is never stored. A message id is the first id of its topic and the offset, added; a receipt is the
-subscription's number, the offset and a stamp that cannot be guessed: the one drawn for the delivery, or for a
-publisher's receipt a keyed hash. Each can be read back.
+A message id is the first id of its topic plus the offset. A receipt is the subscription's number, the offset and a
+stamp that cannot be guessed. The stamp is drawn for the delivery, or for a publisher's receipt is a keyed hash.
 """
 
 from __future__ import annotations
@@ -13,23 +12,23 @@ OFFSET_BITS = 39
 MAX_OFFSET = (1 << OFFSET_BITS) - 1
 MAX_TOPIC = (1 << (63 - OFFSET_BITS)) - 1
 
-# Ids of a store begin at a place that its identity chooses, all with 19 digits, so that two stores share none: one of
-# 15 million runs of offsets for its first topic, and the first of 2^37 offsets within the run. The next topic takes the
-# next run. What the start takes from a run is missing at its end.
+# The identity of a store chooses where its ids begin, so that two stores share none: one of 15 million runs of offsets
+# for its first topic, and one of the first 2^37 offsets in the run. All ids have 19 digits. The next topic takes the
+# next run. The offsets before the start are lost to a run.
 _LOWEST_RUN = -(-(10**18) >> OFFSET_BITS)
 _RUNS = MAX_TOPIC + 1 - _LOWEST_RUN
 _STARTS = 1 << 37
-NUMBERS_MAX = _RUNS  # topics and subscriptions of a store, from its birth on
-MESSAGES_MAX = MAX_OFFSET + 1 - _STARTS  # of a topic, from its birth on
+NUMBERS_MAX = _RUNS  # topics and subscriptions that a store can ever have
+MESSAGES_MAX = MAX_OFFSET + 1 - _STARTS  # messages that a topic can ever have
 
 
 def log_key(topic: int, offset: int) -> int:
-    """The place of an offset among all topics, as one 63-bit integer that sorts by topic, then offset."""
+    """Return a 63-bit integer that sorts by topic, then offset."""
     return topic << OFFSET_BITS | offset
 
 
 def first_id(identity: str, topic: int) -> int:
-    """The id of the message at offset 0 of a topic; the others count up from it."""
+    """Return the id of the message at offset 0 of a topic. The other ids count up from it."""
     drawn = int(identity, 16)
     run = _LOWEST_RUN + (drawn + topic) % _RUNS
     return run << OFFSET_BITS | (drawn >> 64) % _STARTS
@@ -40,7 +39,7 @@ def receipt(subscription: int, offset: int, stamp: int) -> str:
 
 
 def parse_receipt(text: str) -> tuple[int, int, int] | None:
-    """(subscription number, offset, stamp), or None if the text never was a receipt."""
+    """Return (subscription number, offset, stamp), or None if the text is not a receipt."""
     try:
         subscription, offset, stamp = text.split("-")
         if len(text) > 60 or not text.isascii():
@@ -53,13 +52,13 @@ def parse_receipt(text: str) -> tuple[int, int, int] | None:
 def move_producer(identity: str, subscription: int, block: int) -> str:
     """Return the producer name of a move from a subscription. The sequence number of each message is its offset.
 
-    It says where they were. A block is of offsets whose keys are forgotten together.
+    A block is a range of offsets whose keys are forgotten together.
     """
     return f"move/{identity}/{subscription}/{block}"
 
 
 def parse_move_producer(text: str) -> tuple[str, int] | None:
-    """(identity of the topic, subscription number), or None where a producer is no move."""
+    """Return (identity of the topic, subscription number), or None if a producer is not a move."""
     kind, _, rest = text.partition("/")
     identity, _, numbers = rest.partition("/")
     subscription, _, block = numbers.partition("/")
@@ -67,6 +66,6 @@ def parse_move_producer(text: str) -> tuple[str, int] | None:
 
 
 def publisher_stamp(secret: bytes, subscription: int, offset: int) -> int:
-    """The stamp of a receipt for a message that was never delivered: nothing is remembered of it, so it is computed."""
+    """Compute the stamp of a receipt for a message that was never delivered, because nothing is stored about it."""
     digest = hashlib.blake2b(f"{subscription}-{offset}".encode(), digest_size=8, key=secret).digest()
     return int.from_bytes(digest, "big") >> 1

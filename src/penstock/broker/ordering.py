@@ -1,8 +1,8 @@
 """The order of messages with the same ordering key.
 
-Within a lane (one key of one subscription) messages leave in publish order. The lane is three runs in that order:
-leased, then waiting to be delivered again, then held (never delivered). Whatever returns a message returns the later
-leased ones of its key with it, so the runs never mix.
+Within a lane (one key of one subscription) messages are delivered in publish order. A lane is three runs in that order:
+leased, then waiting to be delivered again, then held (never delivered). When a message is returned, the later leased
+messages of its key are returned with it, so the runs never mix.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ class Lane:
     __slots__ = ("held", "held_sizes", "holder", "leased", "live")
 
     def __init__(self) -> None:
-        self.holder = ""  # who has the leased ones, while there are any; not part of the state
+        self.holder = ""  # the consumer of the leased messages; not part of the state
         self.live: list[int] = []  # offsets with an entry; the first `leased` of them are leased
         self.leased = 0
         self.held: deque[int] = deque()
         self.held_sizes: deque[int] = deque()
 
-    def waiting(self, place: int) -> int | None:
-        """The offset that is `place` steps behind the next one to leave."""
-        index = self.leased + place
+    def waiting(self, steps: int) -> int | None:
+        """Return the offset that is `steps` after the next one to deliver."""
+        index = self.leased + steps
         if index < len(self.live):
             return self.live[index]
         index -= len(self.live)
         return self.held[index] if index < len(self.held) else None
 
     def is_held_by_another(self, holder: str) -> bool:
-        """Consumers side by side would undo the order: while one has messages of the key, only it gets more."""
+        """Return whether another consumer has leased messages. Only that consumer gets more, to keep the order."""
         return self.leased > 0 and self.holder != holder
 
     def waiting_count(self) -> int:
@@ -43,7 +43,7 @@ class Lane:
             self._unhold()
         else:
             index = bisect_left(self.live, offset)
-            if self.live[index : index + 1] != [offset]:  # straight from the log, perhaps before one that was put off
+            if self.live[index : index + 1] != [offset]:  # straight from the log, perhaps before a delayed one
                 self.live.insert(index, offset)
         self.leased += 1
 
@@ -52,21 +52,21 @@ class Lane:
         self.held_sizes.append(size)
 
     def wait(self, offset: int) -> None:
-        """A message never delivered gets an entry of its own, behind everything before it."""
+        """Add a message that was never delivered and has an entry, in publish order."""
         if self.held and self.held[0] == offset:
             self._unhold()
         else:
             insort(self.live, offset)
 
     def leave(self, offset: int) -> None:
-        """The message is settled."""
+        """Remove a settled message."""
         index = bisect_left(self.live, offset)
         del self.live[index]
         if index < self.leased:
             self.leased -= 1
 
     def later_leased(self, offset: int) -> list[int]:
-        """The leased messages from `offset` on: they are returned with it."""
+        """Return the leased messages from `offset` on, which are returned together."""
         return self.live[bisect_left(self.live, offset) : self.leased]
 
     def __bool__(self) -> bool:

@@ -1,7 +1,7 @@
-"""Publishing: messages join the log of a topic.
+"""Commands that add messages to the log of a topic.
 
-A publish is taken whole or not at all, and costs the same whatever waits in the queues. It looks at subscriptions only
-where a cap on their backlog was asked for, and at the first FILTERS_AT_ONCE that have a filter.
+A publish is accepted whole or not at all, and its cost does not depend on backlogs. It looks at subscriptions only if
+there is a cap on backlogs, and at the first FILTERS_AT_ONCE subscriptions that have a filter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILTERS_AT_ONCE = 16  # filtered subscriptions of a topic that one publish looks
 
 
 class Once(NamedTuple):
-    """The key of a publish that may be sent again: the answer to the first is the answer to all."""
+    """The key of a publish that may be repeated. All repeats get the answer to the first."""
 
     producer: str
     epoch: int
@@ -36,12 +36,12 @@ NOT_ONCE = Once("", 0, 0)
 
 
 class Appended(NamedTuple):
-    """The place of a publish in its topic."""
+    """The offsets of a publish in its topic."""
 
     first_id: int  # of the topic
     first: int  # the offset of the first message
     total: int
-    at: int = 0  # the publish time of its messages; 0 in the answer to a publish that was taken before
+    at: int = 0  # the publish time of its messages; 0 in the answer to a repeat
 
     def message_ids(self) -> list[str]:
         first = self.first_id + self.first
@@ -56,7 +56,7 @@ def publish(
     once: Once | None = None,
     sizes: Sequence[int] | None = None,
 ) -> Appended:
-    """`sizes`: of drafts that the caller has checked itself, against limits no wider than ours."""
+    """Publish drafts. The caller gives `sizes` if it has checked the drafts, against limits no wider than ours."""
     topic = ledger.state.topic(topic_name)
     limits = ledger.limits
     if sizes is None:
@@ -69,7 +69,7 @@ def publish(
         answered = _find_earlier_answer(topic, once, len(drafts))
         if answered is not None:
             return answered
-    # Only a publisher can be refused: a message that moves here from a subscription has nowhere else to be.
+    # Only a publisher can be refused. A message that moves here from a subscription has to be accepted.
     if limits.refuse_when_full and (limits.queue_messages_max or limits.queue_bytes_max):
         size = sum(sizes)
         for subscription in _near_caps(limits, topic, len(sizes), size):
@@ -128,7 +128,7 @@ def _messages(topic: Topic, at: int, drafts: Sequence[Draft], sizes: Sequence[in
 
 
 def _find_earlier_answer(topic: Topic, once: Once, count: int) -> Appended | None:
-    """The first answer, if this publish was taken before."""
+    """Return the first answer, if this publish is a repeat."""
     if not once.producer:
         raise InvalidArgumentError("A publish-once key needs a producer")
     known = topic.producers.get(once.producer)
@@ -145,7 +145,7 @@ def _find_earlier_answer(topic: Topic, once: Once, count: int) -> Appended | Non
 
 
 def forget_producer(ledger: Ledger, topic_name: str, producer: str) -> None:
-    """It will not ask again, so the answers it got need not be remembered."""
+    """Forget the answers to a producer that will not repeat a publish."""
     topic = ledger.state.topic(topic_name)
     if producer in topic.producers:
         ledger.emit(ProducersForgotten(topic.number, [producer]))
@@ -184,10 +184,10 @@ def _kept_out(subscription: Subscription, drafts: Sequence[Draft], first: int, u
 
 
 def _near_caps(limits: Limits, topic: Topic, count: int, size: int) -> Iterable[Subscription]:
-    """The readers that may be too full for a publish.
+    """Return the readers that may be too full for a publish.
 
-    A reader with room for half of what a cap allows is looked at again once the log has grown by that much, so that
-    a publish costs the same however many read: no backlog grows faster than the log.
+    No backlog grows faster than the log. So a reader with room for half of a cap is checked again once the log has
+    grown by that much, and the cost of a publish does not depend on the number of readers.
     """
     if topic.tail + count > topic.roomy_until or topic.position + size > topic.roomy_position:
         half = (limits.queue_messages_max or MAX_OFFSET) // 2
@@ -208,7 +208,7 @@ def _room(
     ledger: Ledger, now: int, topic: Topic, subscription: Subscription, drafts: Sequence[Draft], sizes: Sequence[int]
 ) -> int:
     """Return how many of the messages a subscription takes before its cap. Messages that its filter keeps out take
-    no room. A subscription whose filter is behind the log takes all: what it has to deliver is not known."""
+    no room. A subscription whose filter is behind the log takes all, because its backlog is not known."""
     accepts = subscription.accepts
     if accepts is not None and subscription.front < topic.tail:
         compare_filter(ledger, now, topic, subscription, FILTER_SLICE)

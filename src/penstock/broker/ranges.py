@@ -1,4 +1,4 @@
-"""Ranges of offsets in ascending order, found by bisection: there may be many of them."""
+"""Ascending ranges of offsets, searched by bisection because there may be many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_inside(ranges: Ranges, offset: int) -> bool:
 
 
 def find_outside(ranges: Ranges, offset: int) -> int:
-    """Return the first offset from `offset` on that no range holds."""
+    """Return the first offset from `offset` on that is in no range."""
     index = max(0, bisect_right(ranges, (offset, MAX_OFFSET)) - 1)
     while index < len(ranges) and ranges[index][0] <= offset:
         offset = max(offset, ranges[index][1])

@@ -1,8 +1,8 @@
-"""Receipts: deliveries are acked, handed back, extended or renewed. An old receipt is an answer, not an error.
+"""Commands that ack, hand back, extend or renew deliveries by receipt. An old receipt is not an error.
 
-The caller says whether its receipts are strict. A strict receipt is good until its deadline. Any other is good until
-the message is delivered again, or until its lease has ended where messages are delivered in order. With exactly-once
-delivery all receipts are strict.
+The caller says whether its receipts are strict. A strict receipt is valid until its deadline. Any other is valid until
+the message is delivered again, or with message ordering until its lease has ended. With exactly-once delivery all
+receipts are strict.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from penstock.errors import InvalidArgumentError
 
 
 def ack(ledger: Ledger, now: int, receipts: Iterable[str], lapsed: bool = False, *, strict: bool = True) -> Settled:
-    """Messages are done with. `lapsed`: as for `extend`."""
-    good, settled = _sort(ledger, now, receipts, strict, lapsed)
+    """Ack messages. `lapsed` is as for `extend`."""
+    valid, settled = _sort(ledger, now, receipts, strict, lapsed)
     if settled.need is not None:
         return settled
-    for number, offsets in good.items():
+    for number, offsets in valid.items():
         ledger.emit(Acked(number, now, list(offsets)))
         ledger.state.subscriptions[number].counts.acked += len(offsets)
     return settled
 
 
-def ack_delivered(ledger: Ledger, now: int, number: int, places: Iterable[tuple[int, ...]]) -> int:
-    """Ack for a holder that kept its deliveries and needs no receipts; how many were good.
+def ack_delivered(ledger: Ledger, now: int, number: int, deliveries: Iterable[tuple[int, ...]]) -> int:
+    """Ack deliveries that the caller kept, without receipts, and return how many were valid.
 
-    A place begins with offset and stamp; what follows is the holder's own.
+    A delivery is a tuple that begins with offset and stamp. The rest of it belongs to the caller.
     """
     subscription = ledger.state.subscriptions.get(number)
     if subscription is None:
         return 0
     entries = subscription.outstanding
-    good: dict[int, None] = {}
-    for place in places:
-        entry = entries.get(place[0])
-        if entry is not None and _is_good(subscription, entry, place[1], now, strict=False):
-            good[place[0]] = None
-    if good:
-        ledger.emit(Acked(number, now, list(good)))
-        subscription.counts.acked += len(good)
-    return len(good)
+    valid: dict[int, None] = {}
+    for delivery in deliveries:
+        entry = entries.get(delivery[0])
+        if entry is not None and _is_valid(subscription, entry, delivery[1], now, strict=False):
+            valid[delivery[0]] = None
+    if valid:
+        ledger.emit(Acked(number, now, list(valid)))
+        subscription.counts.acked += len(valid)
+    return len(valid)
 
 
 def nack(
@@ -63,13 +63,13 @@ def nack(
 ) -> Settled:
     """Hand messages back, to be delivered again after the retry backoff or the given delay.
 
-    `unseen`: they only waited on the way to a program. They are ready at once, and the attempt does not count.
+    `unseen` messages reached no program. They are ready at once, and the attempt does not count.
     """
-    good, settled = _sort(ledger, now, receipts, strict)
+    valid, settled = _sort(ledger, now, receipts, strict)
     if settled.need is not None:
         return settled
     pending, need = settled.pending, settled.need
-    for number, offsets in good.items():
+    for number, offsets in valid.items():
         subscription = ledger.state.subscriptions[number]
         leased = [offset for offset in offsets if subscription.outstanding[offset].leased]
         if unseen:
@@ -91,37 +91,37 @@ def extend(
     *,
     strict: bool = True,
 ) -> Settled:
-    """Let leases end `seconds` from now; 0 hands the messages back.
+    """Let leases end `seconds` from now. 0 hands the messages back.
 
-    `lapsed`: also leases whose end has passed unnoticed, for a holder that works on the messages all the time and
-    could not say so: it kept the very process busy in which the broker runs.
+    `lapsed` includes leases whose end has passed unnoticed. It is for a holder that could not extend them, because it
+    kept the process busy in which the broker runs.
     """
     if seconds < 0:
         raise InvalidArgumentError("A lease cannot be extended by a negative time")
     if seconds == 0:
         return nack(ledger, now, receipts, strict=strict)
-    good, settled = _sort(ledger, now, receipts, strict, lapsed)
+    valid, settled = _sort(ledger, now, receipts, strict, lapsed)
     if settled.need is not None:
         return settled
     deadline = deadline_of(now, seconds)
-    for number, offsets in good.items():
+    for number, offsets in valid.items():
         ledger.emit(Extended(number, now, list(offsets), deadline))
     return settled
 
 
 def examine(ledger: Ledger, now: int, receipts: Iterable[str]) -> Settled:
-    """Return which receipts are not good if they are strict, without acting on the others."""
+    """Return the receipts that are invalid if they are strict, without acting on the others."""
     return _sort(ledger, now, receipts, strict=True)[1]
 
 
 def renew(
     ledger: Ledger, now: int, text: str, seconds: float, data: bytes | None = None, *, strict: bool = True
 ) -> Renewed:
-    """Exchange a receipt for a new one with a new deadline, and the body for another if one is given."""
-    good, settled = _sort(ledger, now, [text], strict)
-    if settled.need is not None or not good:
+    """Exchange a receipt for a new one with a new deadline, and replace the body if `data` is given."""
+    valid, settled = _sort(ledger, now, [text], strict)
+    if settled.need is not None or not valid:
         return Renewed("", 0, settled.need)
-    number, offsets = next(iter(good.items()))
+    number, offsets = next(iter(valid.items()))
     offset, deadline = next(iter(offsets)), deadline_of(now, seconds)
     if data is not None:
         ledger.emit(Rewritten(number, offset, data))
@@ -131,15 +131,15 @@ def renew(
 
 
 def publisher_receipt(ledger: Ledger, number: int, offset: int) -> str:
-    """A receipt for a message that was just published, good on one subscription until it is first delivered."""
+    """Return a receipt for a message just published, valid on one subscription until its first delivery."""
     return receipt(number, offset, publisher_stamp(ledger.state.secret, number, offset))
 
 
 def _sort(
     ledger: Ledger, now: int, receipts: Iterable[str], strict: bool, lapsed: bool = False
 ) -> tuple[dict[int, dict[int, None]], Settled]:
-    """Good receipts by subscription and offset, and the others."""
-    good: dict[int, dict[int, None]] = {}
+    """Return the valid receipts by subscription and offset, and the others."""
+    valid: dict[int, dict[int, None]] = {}
     settled = Settled([], [])
     asked = list(receipts)
     for text in asked:
@@ -157,16 +157,16 @@ def _sort(
             if need is not None:
                 return {}, Settled([], [], asked, need)
             entry = subscription.outstanding.get(offset)
-        offsets = good.setdefault(number, {}) if entry is not None else {}
-        if entry is None or offset in offsets or not _is_good(subscription, entry, stamp, now, strict, lapsed):
+        offsets = valid.setdefault(number, {}) if entry is not None else {}
+        if entry is None or offset in offsets or not _is_valid(subscription, entry, stamp, now, strict, lapsed):
             settled.stale.append(text)
         else:
             offsets[offset] = None
-    return {number: offsets for number, offsets in good.items() if offsets}, settled
+    return {number: offsets for number, offsets in valid.items() if offsets}, settled
 
 
 def _adopt(ledger: Ledger, subscription: Subscription, now: int, offset: int) -> Need | None:
-    """Give an entry to a message that its publisher named by receipt before the cursor came to it, if it may."""
+    """Give an entry to a message above the cursor that its publisher named by receipt, where that is allowed."""
     topic = ledger.state.read_topic(subscription)
     options = subscription.options
     if topic is None or options.exactly_once or options.ordering:
@@ -182,10 +182,10 @@ def _adopt(ledger: Ledger, subscription: Subscription, now: int, offset: int) ->
     return None
 
 
-def _is_good(
+def _is_valid(
     subscription: Subscription | None, entry: Entry, stamp: int, now: int, strict: bool, lapsed: bool = False
 ) -> bool:
-    """Whether a receipt is still good for an outstanding message."""
+    """Return whether a receipt is still valid for an outstanding message."""
     if subscription is None or entry.stamp != stamp or 0 < entry.expires_at <= now:
         return False
     if strict or subscription.options.exactly_once:

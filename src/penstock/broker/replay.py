@@ -1,7 +1,7 @@
-"""Replay: a subscription is set to another place of its topic, by offset or by a named snapshot.
+"""Commands that seek a subscription to an offset or a named snapshot.
 
-A place is a cursor plus what counts as acked at or above it. Going there forgets all that was outstanding; what the
-log no longer holds cannot come back.
+A place is a cursor plus the ranges above it that count as acked. A seek forgets all outstanding messages. Messages that
+the log no longer holds cannot come back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.broker.topic import Topic
 from penstock.broker.topology import check_name
 from penstock.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 
-SNAPSHOT_MINIMUM_SECONDS = 3600  # one that would live less is refused
+SNAPSHOT_MINIMUM_SECONDS = 3600  # a snapshot that would expire earlier is refused
 
 
 class Place(NamedTuple):
@@ -39,11 +39,11 @@ class SeekPreview(NamedTuple):
     backlog_after: int
     come_back: int  # acked now, and not afterwards
     skipped: int  # not acked now, and acked afterwards
-    exact: bool  # False: with a filter, messages that it will pass over are among them
+    exact: bool  # False: a filter will pass over some of the messages
 
 
 def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | None:
-    """Everything before `offset` counts as acked, everything kept from there on as not."""
+    """Count messages before `offset` as acked, and all messages kept from there on as unacked."""
     subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
     if offset < 0:
@@ -57,12 +57,12 @@ def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | N
 
 
 def kept_since(now: int, seconds: float) -> int:
-    """The earliest publish time that a retention keeps: what is as old as that is gone, as a lease that is over."""
+    """Return the earliest publish time that a retention keeps. A message exactly as old as it is dropped."""
     return now - int(seconds * SECOND) + 1
 
 
 def seek_reach(ledger: Ledger, now: int, name: str) -> list[tuple[int, int]]:
-    """From when on acked messages of a subscription are retained for it: instants, and the least offset of each."""
+    """Return the instants since which acked messages are retained for a subscription, with the least offset of each."""
     subscription = ledger.state.subscription(name)
     topic, options = _read_topic(ledger, subscription), subscription.options
     seconds = ledger.retention_seconds(topic) if ledger.limits.seek_all else topic.options.retention_seconds
@@ -76,15 +76,14 @@ def seek_reach(ledger: Ledger, now: int, name: str) -> list[tuple[int, int]]:
 def seek_retained(
     ledger: Ledger, now: int, name: str, offset: int, reach: int, positions: dict[int, int]
 ) -> Need | None:
-    """Everything before `offset` counts as acked. From there on what is unacked stays so, and what is acked
-    becomes unacked if it is at `reach` or beyond; acked messages below it are gone for this subscription, even
-    where the log still has them for others.
+    """Count messages before `offset` as acked. From there on, acked messages become unacked if they are at `reach`
+    or beyond. Acked messages below `reach` stay acked, even if the log still has them for other subscriptions.
 
-    `positions` keeps what was read between one call and the next.
+    `positions` keeps positions read in earlier calls.
     """
     subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
-    offset, reach = (min(max(each, topic.head), topic.tail) for each in (offset, reach))
+    offset, reach = (min(max(number, topic.head), topic.tail) for number in (offset, reach))
     place = _place(subscription)
     cursor = max(offset, min(place.cursor, reach))
     skips = [(max(first, cursor), min(until, reach)) for first, until in place.skips]
@@ -117,14 +116,14 @@ def preview_seek(ledger: Ledger, name: str, *, offset: int = 0, snapshot: str = 
 
 
 def purge(ledger: Ledger, now: int, name: str) -> None:
-    """Everything published so far counts as acked."""
+    """Count all messages published so far as acked."""
     subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
     ledger.emit(Sought(subscription.number, now, topic.tail, topic.tail, topic.position, []))
 
 
 def purge_topic(ledger: Ledger, now: int, name: str) -> int:
-    """Everything published so far counts as acked on every subscription, and nothing of it is kept; how much it was."""
+    """Count all messages as acked on every subscription, forget them, and return their number."""
     topic = ledger.state.topic(name)
     if ledger.state.topic_snapshots.get(topic.number):
         raise FailedPreconditionError(f"Snapshots need the messages of this topic, delete them first: {name}")
@@ -139,7 +138,7 @@ def purge_topic(ledger: Ledger, now: int, name: str) -> int:
 
 def seek_to_snapshot(ledger: Ledger, now: int, name: str, snapshot_name: str) -> None:
     subscription = ledger.state.subscription(name)
-    ledger.state.snapshot(snapshot_name)  # one that is not there is said first, also of a detached subscription
+    ledger.state.snapshot(snapshot_name)  # an unknown snapshot is reported first, also for a detached subscription
     topic = _read_topic(ledger, subscription)
     ledger.emit(Sought(subscription.number, now, *_place_of(ledger, snapshot_name, topic)))
 
@@ -154,7 +153,7 @@ def _place_of(ledger: Ledger, snapshot_name: str, topic: Topic) -> Place:
 def create_snapshot(
     ledger: Ledger, now: int, snapshot_name: str, subscription_name: str, labels: dict[str, str] | None = None
 ) -> SnapshotDump | Need:
-    """Remember what is unacked now, and keep it and everything later until the snapshot expires."""
+    """Remember the unacked messages, and keep them and all later ones until the snapshot expires."""
     subscription = ledger.state.subscription(subscription_name)
     topic = _read_topic(ledger, subscription)
     check_name(snapshot_name)
@@ -191,8 +190,8 @@ def _read_topic(ledger: Ledger, subscription: Subscription) -> Topic:
 
 
 def position_of(ledger: Ledger, topic: Topic, offset: int) -> int | Need:
-    """Bytes published before an offset."""
-    assert offset >= topic.head, "what is forgotten is asked for without end"
+    """Return the bytes published before an offset."""
+    assert offset >= topic.head, "a forgotten message would be asked for without end"
     if offset == topic.tail:
         return topic.position
     if offset == topic.head:
@@ -203,16 +202,16 @@ def position_of(ledger: Ledger, topic: Topic, offset: int) -> int | Need:
 
 def bytes_between(ledger: Ledger, topic: Topic, first: int, until: int, positions: dict[int, int]) -> int | Need:
     for offset in (first, until):
-        position = positions.get(offset)
-        found = position_of(ledger, topic, offset) if position is None else position
-        if isinstance(found, Need):
-            return found
-        positions[offset] = found
+        known = positions.get(offset)
+        position = position_of(ledger, topic, offset) if known is None else known
+        if isinstance(position, Need):
+            return position
+        positions[offset] = position
     return positions[until] - positions[first]
 
 
 def _place(subscription: Subscription) -> Place:
-    """The cursor pulled back to the oldest unacked message, with what is acked beyond it as skips."""
+    """Return the cursor moved back to the oldest unacked message, with the acked ranges beyond it as skips."""
     unacked = sorted([*subscription.outstanding, *(o for lane in subscription.lanes.values() for o in lane.held)])
     below = [offset for offset in unacked if offset < subscription.cursor]
     adopted = {offset for offset in unacked if offset >= subscription.cursor}
@@ -227,7 +226,7 @@ def _place(subscription: Subscription) -> Place:
 
 
 def _list_unacked(topic: Topic, place: Place) -> list[tuple[int, int]]:
-    """The offsets that are kept and not acked at a place, as ranges, ascending."""
+    """Return the kept offsets that are unacked at a place, as ascending ranges."""
     ranges, first = [], max(place.cursor, topic.head)
     for skipped, until in sorted(place.skips):
         if first < skipped:
@@ -242,19 +241,19 @@ def _total(ranges: Sequence[tuple[int, int]]) -> int:
 
 def _overlap(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> int:
     """Return the number of common offsets of two ascending lists."""
-    total = at = 0
+    total = start = 0
     for first, until in one:
-        while at < len(other) and other[at][1] <= first:
-            at += 1
-        place = at
-        while place < len(other) and other[place][0] < until:
-            total += min(until, other[place][1]) - max(first, other[place][0])
-            place += 1
+        while start < len(other) and other[start][1] <= first:
+            start += 1
+        index = start
+        while index < len(other) and other[index][0] < until:
+            total += min(until, other[index][1]) - max(first, other[index][0])
+            index += 1
     return total
 
 
 def _without(first: int, until: int, holes: set[int]) -> list[tuple[int, int]]:
-    """A range less the offsets that are outstanding inside it."""
+    """Return a range without the offsets in `holes`."""
     ranges = []
     for hole in sorted(hole for hole in holes if first <= hole < until):
         if first < hole:

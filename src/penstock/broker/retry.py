@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.broker.model import SECOND, SubscriptionOptions
 
-# A dead letter that has nowhere to go comes again: soon after the topic is made, and in no hot loop.
+# Backoff of dead letters without a topic: short after the topic was created, and not a hot loop.
 STUCK_MINIMUM_SECONDS, STUCK_MAXIMUM_SECONDS = 1, 60
 
 
@@ -24,22 +24,22 @@ SourceAttributes: TypeAlias = Callable[[Source], dict[str, str]]
 
 
 def backoff(options: SubscriptionOptions, attempts: int) -> int:
-    """Nanoseconds until the next delivery after `attempts` of them: doubling from the minimum up to the maximum."""
+    """Return the nanoseconds until the next delivery, which double from the minimum up to the maximum."""
     minimum = options.retry_minimum_seconds
     if attempts < 1 or minimum <= 0:
         return 0
-    doublings = min(attempts - 1, 60)  # beyond that any minimum has long met its maximum
+    doublings = min(attempts - 1, 60)  # beyond that any minimum has long reached its maximum
     return int(min(minimum * 2**doublings, max(minimum, options.retry_maximum_seconds)) * SECOND)
 
 
 def stuck_backoff(options: SubscriptionOptions, attempts: int) -> int:
-    """Nanoseconds until a spent message that was handed back, and has no dead letter topic to go to, comes again."""
+    """Return the nanoseconds until a spent message whose dead letter topic does not exist is delivered again."""
     doublings = min(max(attempts - options.max_delivery_attempts, 0), 60)
     return int(min(STUCK_MINIMUM_SECONDS * 2**doublings, STUCK_MAXIMUM_SECONDS) * SECOND)
 
 
 def is_spent(options: SubscriptionOptions, attempts: int) -> bool:
-    """Whether the next failure is one too many."""
+    """Return whether a message has used up its delivery attempts."""
     return bool(options.dead_letter_topic) and attempts >= options.max_delivery_attempts
 
 

@@ -1,7 +1,6 @@
-"""Returning: leases that end without an ack, messages that outlive their time, and dead letters.
+"""Leases that end without an ack, messages that expire, and dead letters.
 
-A message that leaves a subscription for another topic does both in one command, so in one commit: it is never in
-neither place, and never in both.
+A message moves to another topic in one command, so in one commit. It is always in exactly one of the two places.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from penstock.broker.retry import Source, backoff, is_spent, stuck_backoff
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
 
-SETTLE_AT_ONCE = 10_000  # leases settled in one look at the timers, so that one command stays short
+SETTLE_AT_ONCE = 10_000  # leases settled by one command, so that it stays short
 
 
 def expire_unused(ledger: Ledger, now: int, name: str) -> None:
-    """A subscription unused for its time to live is gone, also before housekeeping comes to it."""
+    """Delete a subscription unused for its time to live, before housekeeping does."""
     subscription = ledger.state.subscription_names.get(name)
     if subscription is not None and subscription.is_unused(now):
         ledger.emit(SubscriptionDeleted(subscription.number))
 
 
 def settle_due(ledger: Ledger, topic: Topic, subscription: Subscription, now: int) -> Need | None:
-    """Let time act: leases that ended, waits that are over, lives that are over."""
+    """Return leases that ended, wake messages whose delay is over, and move or drop expired messages."""
     lapsed: list[int] = []
     expired: list[int] = []
     taken: list[Timer] = []
@@ -51,8 +50,9 @@ def settle_due(ledger: Ledger, topic: Topic, subscription: Subscription, now: in
                 subscription.wake(offset, now)
     if not taken:
         return None
-    lapsed.sort(key=lambda offset: (entries[offset].due, offset))  # not the order in which leases were given:
-    expired.sort(key=lambda offset: (entries[offset].expires_at, offset))  # no snapshot knows it
+    # Not in the order in which leases were given, because snapshots do not keep it.
+    lapsed.sort(key=lambda offset: (entries[offset].due, offset))
+    expired.sort(key=lambda offset: (entries[offset].expires_at, offset))
     need, destination = None, subscription.options.expired_topic
     if destination in ledger.state.topic_names:
         messages, _, need = _bodies(ledger, topic, expired)
@@ -75,35 +75,35 @@ def give_back(
     by_holder: bool,
     delay_seconds: float | None = None,
 ) -> tuple[list[int], Need | None]:
-    """End leases; messages that failed once too often leave for the dead letter topic.
+    """End leases, and move messages that used up their attempts to the dead letter topic.
 
-    Those among them that are not in memory stay as they are: they are named in the answer, with what to read.
-    Where order counts the others wait with them, or a return would take the missing ones along.
+    Return the offsets of such messages that are not in memory, with the range to read. They stay leased. With message
+    ordering all messages wait with them, because a return would include the missing ones.
     """
     options, entries = subscription.options, subscription.outstanding
-    spent: list[int] = []  # without a topic to go to, a spent message is better delivered again than dropped
+    spent: list[int] = []  # without a dead letter topic, a spent message is delivered again, not dropped
     if options.dead_letter_topic in ledger.state.topic_names:
         spent = [offset for offset in offsets if is_spent(options, entries[offset].attempts)]
     messages, missing, need = _bodies(ledger, topic, spent)
     move(ledger, topic, subscription, now, messages, options.dead_letter_topic, "dead-letter")
     if missing and options.ordering:
         return [offset for offset in offsets if offset in entries], need
-    left = set(spent)
-    failed = dict.fromkeys(offset for offset in offsets if offset not in left)
+    leaving = set(spent)
+    failed = dict.fromkeys(offset for offset in offsets if offset not in leaving)
     if failed:
         returned = _with_later_of_key(subscription, failed)
         dues = [_due(subscription, now, o, by_holder, delay_seconds) if o in failed else now for o in returned]
         at_once = all(due == now for due in dues)
         ledger.emit(Returned(subscription.number, now, returned, [] if at_once else dues, by_holder))
         subscription.counts.returned += len(returned)
-        if options.dead_letter_topic:  # those that are spent and still here have no topic to go to
+        if options.dead_letter_topic:  # the dead letter topic of spent messages that are still here does not exist
             stuck = sum(is_spent(options, entries[offset].attempts) for offset in failed)
             subscription.counts.dead_letter_failures += stuck
     return missing, need
 
 
 def put_back(ledger: Ledger, subscription: Subscription, now: int, offsets: Iterable[int]) -> None:
-    """End leases of messages that reached no program: no attempt, no backoff, no dead letter."""
+    """End leases of messages that reached no program, without an attempt, a backoff or a dead letter."""
     unseen = dict.fromkeys(offsets)
     if unseen:
         returned = _with_later_of_key(subscription, unseen)
@@ -115,10 +115,9 @@ def put_back(ledger: Ledger, subscription: Subscription, now: int, offsets: Iter
 
 
 def end_endless_leases(ledger: Ledger, time_of: Callable[[str], int]) -> None:
-    """After a restart there is no holder of a lease that was to last as long as the process.
+    """End leases without a deadline after a restart, when they have no holder.
 
-    Whether their messages had reached a program is not known, and it was not they who failed: no attempt counts.
-    `time_of`: of a topic by its name.
+    No attempt counts, because the messages did not fail. `time_of` gives the time of a topic by its name.
     """
     for subscription in ledger.state.subscriptions.values():
         endless = [o for o, e in subscription.outstanding.items() if e.leased and e.due >= FOREVER]
@@ -138,9 +137,9 @@ def _due(subscription: Subscription, now: int, offset: int, by_holder: bool, del
     if delay_seconds is not None:
         return now + int(delay_seconds * SECOND)
     options, entry = subscription.options, subscription.outstanding[offset]
-    since = now if by_holder or entry.due >= FOREVER else entry.due  # a lease ended when it ended, not when seen
+    since = now if by_holder or entry.due >= FOREVER else entry.due  # a lease ends at its deadline, not when noticed
     wait = backoff(options, entry.attempts)
-    # Spent and still here: its dead letter topic is not there. A lease that ended has waited long enough by itself.
+    # The dead letter topic of a spent message that is still here does not exist. A lease that ended was wait enough.
     if by_holder and is_spent(options, entry.attempts):
         wait = max(wait, stuck_backoff(options, entry.attempts))
     return since + wait
@@ -150,7 +149,7 @@ def _due(subscription: Subscription, now: int, offset: int, by_holder: bool, del
 
 
 def expire(ledger: Ledger, topic: Topic, subscription: Subscription, now: int, messages: Sequence[Message]) -> None:
-    """Outstanding messages whose time to live is over are moved or dropped."""
+    """Move or drop outstanding messages whose time to live is over."""
     destination = subscription.options.expired_topic
     if destination in ledger.state.topic_names:
         move(ledger, topic, subscription, now, messages, destination, "expired")
@@ -199,15 +198,15 @@ def _size(draft: Draft) -> int:
 
 
 def _bodies(ledger: Ledger, topic: Topic, offsets: Iterable[int]) -> tuple[list[Message], list[int], Need | None]:
-    """The messages in memory up to the first that is not, the offsets from there on, and what to read for it."""
+    """Return the messages up to the first that is not in memory, the offsets from there on, and the range to read."""
     messages: list[Message] = []
     missing: list[int] = []
     need: Need | None = None
     for offset in offsets:
-        found = ledger.look_up(topic, offset) if need is None else need
-        if isinstance(found, Need):  # the later ones wait with it: moving keeps their order
+        message = ledger.look_up(topic, offset) if need is None else need
+        if isinstance(message, Need):  # later messages wait, too, because a move keeps their order
             missing.append(offset)
-            need = need or found
+            need = need or message
         else:
-            messages.append(found)
+            messages.append(message)
     return messages, missing, need

@@ -1,8 +1,8 @@
 """Selection of the next messages of a subscription, for pull and peek.
 
-Selecting changes no state. It takes candidates out of the ready heaps (an index) and notes them, so that the caller
-can put back what it does not deliver; everything else goes into the plan, from which the caller makes facts. Messages
-come oldest first: what waits to be delivered again, then the log.
+Selecting changes no state. It takes candidates out of the ready heaps (an index) and records them, so that the caller
+can put back candidates that it does not deliver. Everything else goes into the plan, from which the caller makes facts.
+Redeliveries come first, then the log, both oldest first.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Room:
     """The number of messages and bytes that may still be selected."""
 
     messages: int
-    bytes: int  # stop before passing it, unless it is the first message; 0: no limit
+    bytes: int  # stop before exceeding it, except with the first message; 0: no limit
     flow_bytes: int  # stop once it is reached; 0: no limit
-    scan: int  # how many messages of the log to look at
+    scan: int  # number of messages of the log to look at
 
 
 class Plan:
@@ -38,15 +38,15 @@ class Plan:
         self.passed = 0  # messages settled without a delivery
         self.passed_bytes = 0
         self.filtered = 0
-        self.ahead = 0  # of the filtered messages, those that were counted as acked before
+        self.ahead = 0  # filtered messages that were counted as acked before
         self.ahead_bytes = 0
         self.held: list[Message] = []
         self.delayed: list[Message] = []
-        self.expired: list[Message] = []  # outlived their time: outstanding ones, or from the log if they are moved
+        self.expired: list[Message] = []  # outstanding messages, or messages of the log that are moved
         self.lane_use: dict[str, int] = {}  # waiting messages of a lane that are in the plan
-        self.blocked: set[str] = set()  # keys of which a message had to stay behind; only asked, never walked
-        self.fresh = 0  # messages before this place were delivered before
-        self.cut = False  # stopped early: there may be more right now
+        self.blocked: set[str] = set()  # keys with a message that has to wait; never iterated
+        self.fresh = 0  # index of the first message that is not a redelivery
+        self.cut = False  # stopped early: more messages may be ready now
         self.need: Need | None = None
         self.taken: list[int] = []  # candidates taken out of the ready heaps
         self.taken_lanes: list[tuple[int, str]] = []
@@ -63,13 +63,13 @@ class Plan:
         self.size += message.size
 
     def settle(self, message: Message) -> None:
-        """It is done with, without a delivery."""
+        """Count a message as settled without a delivery."""
         self.passed += 1
         self.passed_bytes += message.size
 
 
 class Selection:
-    """One look at a subscription at one instant."""
+    """One selection from a subscription at one instant."""
 
     def __init__(
         self,
@@ -86,16 +86,16 @@ class Selection:
         self.subscription = subscription
         self.cache = cache
         self.now = now
-        self.pinned = pinned  # what an earlier look saw, and what this one sees: they need not fit the cache together
+        self.pinned = pinned  # messages seen by this and earlier selections, which may not fit the cache together
         self.plan = Plan(subscription.cursor)
 
     def run(self, room: Room) -> Plan:
         subscription = self.subscription
-        again = room.messages > 0 and self._redeliveries(room)
+        goes_on = room.messages > 0 and self._take_redeliveries(room)
         for item in self.others:
             heappush(subscription.lane_ready, item)
         subscription.lanes_of_others = len(self.others)
-        if again:
+        if goes_on:
             self.plan.fresh = len(self.plan.messages)
             plain = self.pinned is None and subscription.accepts is None and not subscription.skips
             if plain and not subscription.options.ordering:
@@ -105,7 +105,7 @@ class Selection:
         return self.plan
 
     def put_back(self) -> None:
-        """Nothing was delivered after all: the candidates are ready as before."""
+        """Return all candidates to the ready heaps, because nothing was delivered."""
         for offset in self.plan.taken:
             heappush(self.subscription.ready, offset)
         lane_ready = self.subscription.lane_ready
@@ -117,31 +117,31 @@ class Selection:
     def _find(self, offset: int) -> Message | None:
         if self.pinned is None:
             return self.cache.get(self.topic.number, offset)
-        place = self.topic.number, offset
-        message = self.pinned.get(place) or self.cache.get(*place)
+        key = self.topic.number, offset
+        message = self.pinned.get(key) or self.cache.get(*key)
         if message is not None:
-            self.pinned[place] = message
+            self.pinned[key] = message
         return message
 
-    # ------------------------------------------------------------------ what was delivered before
+    # ------------------------------------------------------------------ redeliveries
 
-    def _redeliveries(self, room: Room) -> bool:
-        """Take what is ready again; False if the log need not be looked at."""
+    def _take_redeliveries(self, room: Room) -> bool:
+        """Take messages that are ready again. Return False if the log need not be looked at."""
         subscription = self.subscription
         while subscription.ready or subscription.lane_ready:
             lane_first = not subscription.ready or (
                 subscription.lane_ready and subscription.lane_ready[0][0] < subscription.ready[0]
             )
-            if not (self._next_of_lane(room) if lane_first else self._next_ready(room)):
+            if not (self._take_from_lane(room) if lane_first else self._take_ready(room)):
                 self.plan.fresh = len(self.plan.messages)
                 return False
         return True
 
-    def _next_ready(self, room: Room) -> bool:
+    def _take_ready(self, room: Room) -> bool:
         offset = self.subscription.ready[0]
         entry = self.subscription.outstanding.get(offset)
-        known = self.plan.taken and self.plan.taken[-1] == offset
-        if entry is None or entry.leased or entry.due > self.now or known:
+        repeated = self.plan.taken and self.plan.taken[-1] == offset
+        if entry is None or entry.leased or entry.due > self.now or repeated:
             heappop(self.subscription.ready)  # stale, or twice in the heap
             return True
         if not self._take(offset, entry, room):
@@ -149,7 +149,7 @@ class Selection:
         self.plan.taken.append(heappop(self.subscription.ready))
         return True
 
-    def _next_of_lane(self, room: Room) -> bool:
+    def _take_from_lane(self, room: Room) -> bool:
         offset, key = self.subscription.lane_ready[0]
         lane = self.subscription.lanes.get(key)
         used = self.plan.lane_use.get(key, 0)
@@ -157,7 +157,7 @@ class Selection:
             self.others.append(heappop(self.subscription.lane_ready))
             return True
         if lane is None or key in self.plan.blocked or not self._may_leave(lane, used, offset):
-            heappop(self.subscription.lane_ready)  # stale, twice in the heap, or behind one that was put off
+            heappop(self.subscription.lane_ready)  # stale, twice in the heap, or after a delayed message
             return True
         entry = self.subscription.outstanding.get(offset)
         message = self._find(offset) if entry is None else None
@@ -173,12 +173,12 @@ class Selection:
         return True
 
     def _put_off(self, message: Message, key: str, used: int) -> bool:
-        """A held message is too early or too late: it gets an entry, once it is the next of its lane."""
+        """Plan an entry for a held message that is delayed or expired, once it is the next of its lane."""
         item = heappop(self.subscription.lane_ready)
         self.plan.blocked.add(key)
-        if used:  # those before it are only being delivered: it is looked at again after them, before younger ones
+        if used:  # earlier messages are being delivered; the next pull looks at it, before later ones
             self.plan.cut = self.pinned is None
-            return self.pinned is not None  # a peek delivers nothing, so for it there is no after
+            return self.pinned is not None  # a peek delivers nothing, so it goes on
         self.plan.taken_lanes.append(item)
         (self.plan.expired if 0 < message.expires_at <= self.now else self.plan.delayed).append(message)
         return True
@@ -192,7 +192,7 @@ class Selection:
         return entry is None or entry.due <= self.now
 
     def _take(self, offset: int, entry: Entry | None, room: Room) -> bool:
-        """Choose one message that waited; False to stop here."""
+        """Choose a waiting message. Return False to stop here."""
         message = self._find(offset)
         if message is None:
             return self._ask_for(offset)
@@ -205,7 +205,7 @@ class Selection:
         return True
 
     def _ask_for(self, offset: int) -> bool:
-        # What was found so far is acted on first; the rest is asked for when nothing else is left to do. Otherwise
+        # Messages selected so far are handled first, and a missing one is asked for only if there are none. Otherwise
         # two messages that do not fit the cache together would be read in turn for ever.
         self.plan.cut = True
         if self.pinned is not None or not (self.plan.messages or self.plan.expired or self.plan.delayed):
@@ -215,7 +215,7 @@ class Selection:
     # ------------------------------------------------------------------ the log
 
     def _scan_plain(self, room: Room) -> None:
-        """The common case, a chunk at a time: no filter, no order, nothing to skip."""
+        """Scan the log a chunk at a time, in the common case without a filter, ordering or skips."""
         plan, tail, now = self.plan, self.topic.tail, self.now
         while plan.until < tail and len(plan.messages) < room.messages:
             span = self.cache.span(self.topic.number, plan.until)
@@ -245,19 +245,19 @@ class Selection:
                 return
             message = self._find(plan.until)
             if full and (message is None or accepts is None or accepts(message.attributes)):
-                return  # the cursor stands at a message that matches, so that the age of the backlog is true
+                return  # the cursor stops at a matching message, so that the age of the backlog is right
             if message is None:
                 plan.cut = True
                 if self.pinned is not None or plan.until == self.subscription.cursor:
                     self._ask_for(plan.until)
                 return
-            if not self._place(message, room):
+            if not self._decide(message, room):
                 return
             plan.until += 1
         plan.cut = True
 
-    def _place(self, message: Message, room: Room) -> bool:
-        """Decide on one message of the log; False to stop before it."""
+    def _decide(self, message: Message, room: Room) -> bool:
+        """Decide on one message of the log. Return False to stop before it."""
         plan, subscription = self.plan, self.subscription
         if subscription.accepts is not None and not subscription.accepts(message.attributes):
             plan.filtered += 1
@@ -269,7 +269,7 @@ class Selection:
                 self.pinned[self.topic.number, message.offset] = message._replace(data=b"")
         elif 0 < message.expires_at <= self.now:
             if subscription.options.expired_topic:
-                plan.delayed.append(message)  # it gets an entry first, and leaves through it
+                plan.delayed.append(message)  # it gets an entry first, and is then moved
                 plan.expired.append(message)
             else:
                 plan.settle(message)
@@ -288,7 +288,7 @@ class Selection:
         return True
 
     def _is_blocked(self, key: str) -> bool:
-        """Whether an earlier message of the key has to leave first, or the window is full."""
+        """Return whether an earlier message of the key comes first, or the ordering window is full."""
         if key in self.plan.blocked:
             return True
         used = self.plan.lane_use.get(key, 0)

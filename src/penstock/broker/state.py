@@ -1,6 +1,6 @@
-"""The whole state: topics, subscriptions, snapshots and documents, and the one way to change it.
+"""The state of the broker: topics, subscriptions, snapshots and documents.
 
-`apply` is the only entrance: a command applies the facts it decided on, recovery the facts it read.
+Only `apply` changes it: a command applies the facts that it decided on, and recovery the facts that it read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class State:
             raise NotFoundError(f"Snapshot not found: {name}") from None
 
     def read_topic(self, subscription: Subscription) -> Topic | None:
-        """The topic a subscription reads, or None once it is detached."""
+        """Return the topic of a subscription, or None if it is detached."""
         return None if subscription.detached else self.topics.get(subscription.topic)
 
     # ------------------------------------------------------------------ facts
@@ -90,11 +90,11 @@ class State:
         subscription = self.subscriptions.pop(fact.subscription)
         del self.subscription_names[subscription.name]
         self.subscription_index.note(subscription.name)
-        self._unread(subscription)
+        self._remove_reader(subscription)
 
     def detach(self, fact: f.Detached) -> None:
         subscription = self.subscriptions[fact.subscription]
-        self._unread(subscription)
+        self._remove_reader(subscription)
         subscription.detach()
 
     def touch(self, fact: f.Touched) -> None:
@@ -148,7 +148,7 @@ class State:
         if topic is not None:
             topic.add_reader(subscription)
 
-    def _unread(self, subscription: Subscription) -> None:
+    def _remove_reader(self, subscription: Subscription) -> None:
         topic = self.read_topic(subscription)
         if topic is not None:
             topic.remove_reader(subscription.number)

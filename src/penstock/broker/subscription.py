@@ -1,8 +1,8 @@
-"""A subscription: a cursor (the next offset never looked at) and what is outstanding below it.
+"""A subscription: a cursor (the first offset not looked at) and the outstanding messages below it.
 
-These methods apply facts and decide nothing; they are the only code that changes a subscription. Acked means: below
-the cursor and not outstanding, or inside a skip. Heaps, timers and lanes are derived from that and in no dump;
-commands take from the heaps what they deliver and put back what they do not.
+These methods apply facts and decide nothing. They are the only code that changes a subscription. A message is acked if
+it is below the cursor and not outstanding, or inside a skip. Heaps, timers and lanes are derived and in no dump.
+Commands take messages from the heaps, and put back the ones that they do not deliver.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Subscription:
         self.topic = created.topic
         self.topic_name = created.topic_name
         self.created_at = created.at
-        self.start = created.cursor  # what was published before is not its own
+        self.start = created.cursor  # earlier messages are not part of it
         self.used_at = created.at
         self.detached = False
         self.cursor = created.cursor
         self.settled = created.cursor  # messages of the topic that count as acked here, from offset 0 on
         self.settled_bytes = created.position
-        self.stamp = 0  # deliveries so far; they numbered the receipts once
+        self.stamp = 0  # deliveries so far; receipts of old releases were numbered with it
         self.counts = SubscriptionCounts()
         self._clear()
         self._configure(created.options)
@@ -59,7 +59,7 @@ class Subscription:
         self.timers = Timers()
         self.ready: list[int] = []  # heap of offsets that may be delivered again; may hold stale ones
         self.lane_ready: list[tuple[int, str]] = []  # the same for the next message of each lane
-        self.lanes_of_others = 0  # of these, how many the last look left to other holders; derived
+        self.lanes_of_others = 0  # ready lanes that the last pull left to other holders; derived
         self.lanes: dict[str, Lane] = {}
         self.lows: list[int] = []  # heap over the outstanding offsets; may hold stale ones
 
@@ -96,7 +96,7 @@ class Subscription:
         self.in_flight_bytes += sum(fact.sizes)
 
     def _deliver_all(self, fact: f.Delivered) -> None:
-        """The common case, kept short: no ordering keys, no expiry."""
+        """Deliver messages in the common case, without ordering keys and expiry."""
         outstanding, deadline, (stamp, step) = self.outstanding, fact.deadline, self._stamps(fact)
         timer = self.timers.make(deadline, fact.offsets)
         for offset, size in zip(fact.offsets, fact.sizes, strict=True):
@@ -150,7 +150,7 @@ class Subscription:
         self.ahead_bytes += fact.size
 
     def keep_out(self, published: f.Published, total: int, size: int) -> None:
-        """The filter was compared with messages just published, and `total` of them do not match."""
+        """Count `total` messages of a publish as acked, because the filter does not match them."""
         until = published.first + published.total
         if self.cursor == published.first and total == published.total:
             self.cursor = until
@@ -250,7 +250,7 @@ class Subscription:
                 entry.stamp = fact.stamp or self.stamp
 
     def _count_lease(self, entry: Entry, change: int) -> None:
-        """A lease of an outstanding message begins (1) or ends (-1)."""
+        """Count the begin (1) or the end (-1) of a lease."""
         entry.leased = change > 0
         self.in_flight += change
         self.in_flight_bytes += change * entry.size
@@ -268,7 +268,7 @@ class Subscription:
         self.skips = [(first, until) for first, until in fact.skips]
 
     def skip(self, first: int, until: int, size: int) -> None:
-        """Messages just published that this subscription does not take."""
+        """Count messages of a publish as acked, because they exceed the cap on the backlog."""
         add_range(self.skips, first, until)
         self.settled += until - first
         self.settled_bytes += size
@@ -284,14 +284,14 @@ class Subscription:
             del self.skips[0]
 
     def _queue(self, offset: int, at: int) -> None:
-        """Make a waiting message findable: now if it is due, later through the timers."""
+        """Put a waiting message on the ready heap if it is due, or else on a timer."""
         entry = self.outstanding[offset]
         self.timers.meet(offset, entry, entry.due if entry.due > at else FOREVER)
         if entry.due <= at:
             heappush(self.ready, offset)
 
     def _queue_lane(self, key: str, at: int) -> None:
-        """Make the next message of a lane findable, if the lane's window has room for it."""
+        """Put the next message of a lane on the ready heap or a timer, if the ordering window has room for it."""
         lane = self.lanes.get(key)
         if lane is None or lane.leased >= self.options.ordering_window:
             return
@@ -305,7 +305,7 @@ class Subscription:
             heappush(self.lane_ready, (offset, key))
 
     def wake(self, offset: int, at: int) -> None:
-        """The timer of a waiting message has come due."""
+        """Queue a waiting message whose timer has come due."""
         entry = self.outstanding[offset]
         self.timers.meet(offset, entry, FOREVER)
         if entry.key:
@@ -314,7 +314,7 @@ class Subscription:
             heappush(self.ready, offset)
 
     def lowest_unacked(self) -> int:
-        """The oldest offset that is not acked, or the cursor (beyond what it is about to skip)."""
+        """Return the oldest unacked offset, or the cursor, moved past a skip that begins there."""
         while self.lows and self.lows[0] not in self.outstanding:
             heappop(self.lows)
         beyond = self.skips[0][1] if self.skips and self.skips[0][0] <= self.cursor else self.cursor
@@ -336,7 +336,7 @@ class Subscription:
         return Stage.SETTLED if offset < self.cursor or is_inside(self.skips, offset) else Stage.UNREAD
 
     def is_unused(self, now: int) -> bool:
-        """Whether it was not used for its time to live."""
+        """Return whether the subscription was not used for its time to live."""
         ttl = self.options.expiration_seconds
         return bool(ttl) and now - self.used_at >= ttl * SECOND
 

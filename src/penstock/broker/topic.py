@@ -1,7 +1,7 @@
 """A topic: a log with offsets 0, 1, 2 ... without gaps, of which the messages from `head` on are kept.
 
-These methods apply facts and decide nothing; they are the only code that changes a topic. Fields marked "derived"
-are no state: no dump has them, and commands may write them.
+These methods apply facts and decide nothing. They are the only code that changes a topic. Fields marked "derived" are
+not part of the state: no dump has them, and commands may write them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Topic:
     def __init__(self, created: TopicCreated) -> None:
         self.number = created.topic
         self.name = created.name
-        self.identity = ""  # unlike the name it is never given again, here or elsewhere; the state knows it
+        self.identity = ""  # unlike the name never used again, here or elsewhere; set by the state
         self.first_id = created.first_id or log_key(created.topic, 0)  # the id of the message at offset 0
         self.created_at = created.at
         self.options = created.options
@@ -34,10 +34,10 @@ class Topic:
         self.producers: dict[str, Producer] = {}
         self.readers: dict[int, Subscription] = {}  # attached subscriptions; derived
         self.filtered: dict[int, Subscription] = {}  # the readers that have a filter; derived
-        self.near_caps: list[Subscription] = []  # readers with less room than half a cap, when last looked; derived
-        self.roomy_until = self.roomy_position = 0  # until the log is so long, the others have room; derived
+        self.near_caps: list[Subscription] = []  # readers that had less room than half a cap when last checked; derived
+        self.roomy_until = self.roomy_position = 0  # up to this tail and position, all others have room; derived
         self.counts = TopicCounts()
-        self.trim_at = 0  # when retention is worth another look; derived
+        self.trim_at = 0  # when retention has to be checked again; derived
         self.head_at = created.at  # no message kept is older than this; derived
 
     def mean_bytes(self) -> int:
@@ -56,10 +56,10 @@ class Topic:
         if not fact.stored:
             self.head, self.head_position = self.tail, self.position
         if fact.producer:
-            known = self.producers.get(fact.producer)
-            answers = known.answers if known and known.epoch == fact.epoch else {}
+            producer = self.producers.get(fact.producer)
+            answers = producer.answers if producer and producer.epoch == fact.epoch else {}
             answers[fact.sequence] = (fact.first, fact.total)
-            digests = known.digests if known and known.epoch == fact.epoch else {}
+            digests = producer.digests if producer and producer.epoch == fact.epoch else {}
             if fact.digest:
                 digests = digests or {}  # the default of the record is shared
                 digests[fact.sequence] = fact.digest
@@ -70,7 +70,7 @@ class Topic:
             self.readers[number].keep_out(fact, total, size)
 
     def add_reader(self, subscription: Subscription) -> None:
-        """Add a reader, or note the changed options of one that is here."""
+        """Add a reader, or apply its changed options."""
         self.readers[subscription.number] = subscription
         self.filtered.pop(subscription.number, None)
         if subscription.accepts is not None:
@@ -97,7 +97,7 @@ class Topic:
         fields = {name: getattr(self, name) for name in TopicDump._fields}
         producers = sorted(self.producers.items())  # copied, as a dump must not change after it was made
         fields["producers"] = {
-            name: each._replace(answers=dict(each.answers), digests=dict(each.digests)) for name, each in producers
+            name: p._replace(answers=dict(p.answers), digests=dict(p.digests)) for name, p in producers
         }
         return TopicDump(**fields)
 

@@ -1,6 +1,6 @@
-"""Topology: topics, subscriptions and the documents of the doors come and go.
+"""Commands that create, change and delete topics, subscriptions and the documents of doors.
 
-Numbers are given once and never again, and whatever is deleted takes with it all that could still point to it.
+Numbers are used once. Deleting a resource also deletes everything that refers to it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def change_topic(ledger: Ledger, name: str, options: TopicOptions) -> Topic:
 
 
 def delete_topic(ledger: Ledger, name: str) -> None:
-    """The log goes; subscriptions stay, detached, and still say what they read."""
+    """Delete a topic and its log. Its subscriptions stay, detached, and keep its name."""
     topic = ledger.state.topic(name)
     for number in sorted(topic.readers):
         ledger.emit(f.Detached(number))
@@ -55,7 +55,7 @@ def create_subscription(
     *,
     at_head: bool = False,
 ) -> Subscription:
-    """A new subscription sees what is published from now on; `at_head`: and what the topic still keeps."""
+    """Create a subscription to messages published from now on, and with `at_head` to the ones that the topic keeps."""
     check_name(name)
     options = options or SubscriptionOptions()
     check_subscription_options(options)
@@ -89,7 +89,7 @@ def detach_subscription(ledger: Ledger, name: str) -> None:
 
 
 def touch_subscription(ledger: Ledger, now: int, name: str) -> None:
-    """Say that it is in use, where nothing else would show it."""
+    """Record that a subscription is in use, if nothing else shows it."""
     ledger.emit(f.Touched(ledger.state.subscription(name).number, now))
 
 

@@ -86,7 +86,7 @@ def test_a_message_that_waits_to_come_again_can_be_chosen(run: Callable[..., Non
 
 def test_where_order_counts_nothing_can_be_chosen(run: Callable[..., None]) -> None:
     async def scenario(queue: AsyncMessageQueue) -> None:
-        with pytest.raises(FailedPreconditionError, match="in order"):
+        with pytest.raises(FailedPreconditionError, match="with ordering"):
             await queue.lease_at("sub", [1])
 
     run(scenario, ordering=True)
