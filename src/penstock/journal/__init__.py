@@ -1,1 +1,1 @@
-"""The journals: they remember what the broker decided, and give it back after a restart."""
+"""The journals, which store the broker's decisions and give them back after a restart."""

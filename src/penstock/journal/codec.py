@@ -1,10 +1,10 @@
-"""Facts, messages and dumps as bytes: what every durable journal writes.
+"""The encoding of facts, messages and dumps in every durable journal.
 
-What was written can be read for ever. A fact is stored as [number, fields] with the number from
-`broker.facts.FACTS`; an array that is shorter than today's record (it was written before a field was added) takes
-the defaults; bytes that do not fit their record are a DamagedStoreError.
+All releases can read what earlier ones wrote. A fact is stored as [number, fields] with the number from
+`broker.facts.FACTS`. An array that is shorter than today's record was written before a field was added, and the new
+fields get their defaults. Bytes that do not fit their record are a DamagedStoreError.
 
-A row is sealed by a checksum over its kind, its key columns and its body, so that one that changed, moved or was
+A row is sealed by a checksum over its kind, its key columns and its body, so that a row that was changed, moved or
 swapped with another is a DamagedStoreError, never an empty answer.
 """
 
@@ -116,7 +116,7 @@ def check_batch(row: Row) -> None:
 
 
 def require_between(key: int, low: int, high: int) -> None:
-    """A damaged tree can lead the engine to a whole row in the wrong place, which is no answer to the question."""
+    """Raise DamagedStoreError if a key is out of range: a damaged tree can lead the engine to a row elsewhere."""
     if not low <= key <= high:
         raise DamagedStoreError(f"The store is damaged: row {key} was found where {low} to {high} belong.")
 

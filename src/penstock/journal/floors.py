@@ -1,4 +1,4 @@
-"""Below which offset each topic has been forgotten: a reader leaves it out, so that only a gap above is damage."""
+"""The offset below which each topic has been forgotten. Only gaps above it are damage."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import OrderedDict
 
 from penstock.broker.names import MAX_OFFSET
 
-GONE = MAX_OFFSET  # a floor this high says that the topic is deleted
-GONE_KEPT = 4096  # deleted topics remembered, for readers already on their way
+GONE = MAX_OFFSET  # the floor of a deleted topic
+GONE_KEPT = 4096  # deleted topics remembered, for readers that have begun
 
 
 class Floors:
@@ -19,7 +19,7 @@ class Floors:
         return self._floors.get(topic, 0)
 
     def lift(self, topic: int, until: int) -> bool:
-        """Raise the floor of a topic; False if it was as high already."""
+        """Raise the floor of a topic. Return False if it was as high already."""
         if until <= self._floors.get(topic, 0):
             return False
         self._floors[topic] = until

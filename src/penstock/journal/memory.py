@@ -1,4 +1,4 @@
-"""The journal that is gone with its process: for tests, for speed, and as the oracle of the conformance suite."""
+"""The journal in memory: for tests, for speed, and as the oracle of the conformance suite."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class MemoryJournal:
             first = max(first, self._floors[topic])
             if first >= until:
                 return []
-            found = self._logs.get(topic, _EMPTY).read(first, until)
-        if len(found) != until - first:
+            messages = self._logs.get(topic, _EMPTY).read(first, until)
+        if len(messages) != until - first:
             raise DamagedStoreError(f"Topic {topic} lacks messages between offsets {first} and {until}.")
-        return found
+        return messages
 
     def find(self, topic: int, at: int) -> int | None:
         with self._lock:
@@ -74,8 +74,8 @@ class MemoryJournal:
 
 
 class _Log:
-    """The batches of one topic. `dead` entries at the front are forgotten; they are cut off in bulk, since
-    cutting a list at its front moves all the rest."""
+    """The batches of one topic. `dead` entries at the front are forgotten. They are cut off in bulk, because cutting
+    a list at its front moves the rest."""
 
     def __init__(self) -> None:
         self.firsts: list[int] = []
@@ -88,14 +88,14 @@ class _Log:
             self.batches.append(messages)
 
     def read(self, first: int, until: int) -> list[Message]:
-        found: list[Message] = []
+        messages: list[Message] = []
         holding = bisect_right(self.firsts, first) - 1
         for index in range(max(self.dead, holding), len(self.batches)):
             start = self.firsts[index]
             if start >= until:
                 break
-            found += self.batches[index][max(0, first - start) : until - start]
-        return found
+            messages += self.batches[index][max(0, first - start) : until - start]
+        return messages
 
     def find(self, at: int, floor: int) -> int | None:
         index = bisect_left(self.batches, at, lo=self.dead, key=lambda batch: batch[-1].publish_time)

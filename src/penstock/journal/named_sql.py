@@ -1,4 +1,4 @@
-"""SQL kept in files of its own, one `-- name --` line before each statement."""
+"""SQL statements in files, each after a `-- name --` line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _HEADING = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 
 
 def load(package: str, name: str) -> dict[str, str]:
-    """The statements of a file by their names."""
+    """Return the statements of a file by their names."""
     return parse(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> dict[str, str]:
     _, *parts = _HEADING.split(text)
-    return {name: _bare(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    return {name: _strip_comments(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def _bare(body: str) -> str:
-    """Without comment lines, which would only make the engine's statement cache work harder."""
+def _strip_comments(body: str) -> str:
+    """Remove comment lines, which would burden the engine's statement cache."""
     return "\n".join(line for line in body.strip().splitlines() if not line.startswith("--"))

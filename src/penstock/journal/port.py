@@ -1,8 +1,8 @@
-"""The seam between the broker and what stores its facts: the methods that every journal implements.
+"""The interface that every journal implements.
 
-When `commit` returns, its content survives whatever the journal promises to survive, whole or not at all, and
-commits survive in the order in which they were made. `commit`, `sweep` and `maintain` are called by one thread at
-a time (the writer); `read` and `find` by any thread, for committed messages only.
+When `commit` returns, its content survives everything that the journal promises to survive. Commits survive whole or
+not at all, and in the order in which they were made. One thread at a time (the writer) calls `commit`, `sweep` and
+`maintain`. Any thread calls `read` and `find`, for committed messages only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class JournalFullError(ResourceExhaustedError):
 
 
 class JournalFailedError(InternalError):
-    """The store could not make a write durable; the broker has stopped rather than guess what was kept."""
+    """The store could not make a write durable. The broker has stopped, as it does not know what is on disk."""
 
 
 class JournalSizes(NamedTuple):
@@ -49,10 +49,10 @@ class JournalSizes(NamedTuple):
 
 
 class Journal(Protocol):
-    durable: bool  # False: a commit is done when it is applied, there is nothing to wait for
+    durable: bool  # False: a commit is done when it is applied, without a wait
 
     def recover(self) -> Recovered:
-        """Return the last snapshot and every later fact, checked. Called first of all, and again after a refusal."""
+        """Return the last snapshot and all later facts, checked. Called first, and again after a refusal."""
 
     def commit(self, commit: Commit) -> None:
         """Make one step durable. JournalFullError: nothing was written. JournalFailedError: stop."""
@@ -60,50 +60,50 @@ class Journal(Protocol):
     def read(self, topic: int, first: int, until: int, whole: bool = False, max_bytes: int = 0) -> list[Message]:
         """Return the messages with first <= offset < until, complete and in order. Raise DamagedStoreError for a gap.
 
-        What `forget` or `sweep` covered is left out. With `whole` the answer may go on to the end of the batch it
-        stopped in: a reader that comes back for the rest would have to open that batch again. With `max_bytes` it may
-        end with the batch that reaches this number of bytes.
+        Messages covered by `forget` or `sweep` are left out. With `whole` the answer may go on to the end of its last
+        batch, so that the next call need not open that batch again. With `max_bytes` it may end with the batch that
+        reaches this number of bytes.
         """
 
     def find(self, topic: int, at: int) -> int | None:
         """Return the first stored offset published at or after `at`, or None."""
 
     def forget(self, topic: int, until: int) -> None:
-        """Messages below `until` are no longer needed; whole batches below it may go, now or later.
+        """Allow to delete whole batches below `until`, now or later.
 
         `until` at the last possible offset means that the topic is deleted.
         """
 
     def sweep(self, heads: Mapping[int, int]) -> None:
-        """After recovery: forget below each topic's head, and everything of topics not named."""
+        """Forget, after recovery, all messages below each topic's head, and all topics that `heads` does not name."""
 
     def maintain(self) -> bool:
-        """A slice of idle-time work (give space back, move the log along); True while there is more."""
+        """Do a slice of idle-time work: give space back, checkpoint the log. Return True while there is more."""
 
     @property
     def snapshot_due(self) -> bool:
-        """Whether the facts since the last snapshot are worth a new one."""
+        """Whether enough facts came since the last snapshot for a new one."""
 
     @property
     def full(self) -> bool:
-        """Whether the journal asks for no new messages, so that acks still fit."""
+        """Whether new messages must be refused, so that acks still fit."""
 
     def backup_command(self) -> Sequence[str]:
-        """The module and arguments with which Python copies this store while it is in use, in a process of its own.
+        """Return the module and arguments of a Python process that copies this store while it is in use.
 
         The folder of the backup is one more argument. The process prints lines of JSON: {"progress": BackupProgress}
         now and then, at the end {"backup": BackupReport} or {"error": {"kind": ..., "message": ...}}. It can be killed.
-        FailedPreconditionError: nothing is stored.
+        Raise FailedPreconditionError if nothing is stored.
         """
 
     def sizes(self) -> JournalSizes: ...
 
     def close(self) -> None:
-        """Release everything; a journal that was closed can be opened again by a new one."""
+        """Release everything. A new journal can open the same store afterwards."""
 
 
 class StoredBatch(NamedTuple):
-    """Consecutive messages as they were written; `body` is what `codec.encode_messages` made of them."""
+    """Consecutive messages as they were written. `body` was encoded by `codec.encode_messages`."""
 
     first: int
     until: int
@@ -111,22 +111,22 @@ class StoredBatch(NamedTuple):
 
 
 class LogReader(Protocol):
-    """The messages of a store, for a process beside the one that writes it. Any thread may call.
+    """A reader of a store, for a process beside its writer. Any thread may call.
 
-    It knows the committed log and nothing of heads: what is below a topic's head may still be there, or be gone.
+    It sees the committed log but not the heads of topics: messages below a head may still be there or not.
     """
 
     def batches(self, topic: int, first: int, until: int) -> Iterator[StoredBatch]:
-        """Every stored batch with messages of the range, whole, checked and in order; a gap is a DamagedStoreError.
+        """Yield the batches with messages of a range, whole, checked and in order. A gap is a DamagedStoreError.
 
-        Batches may be missing at the front, if they were forgotten.
+        Forgotten batches may be missing at the front.
         """
 
     def position_of(self, topic: int, offset: int) -> int:
-        """Bytes of the topic's messages before this one, which may be the next to come."""
+        """Return the bytes of the topic's messages before an offset, at most the tail."""
 
     def offset_of(self, topic: int, position: int, low: int, high: int) -> int:
-        """The first offset from `low` on at or behind a position in bytes, `high` if there is none below it."""
+        """Return the first offset from `low` on that is at or after a position in bytes, at most `high`."""
 
     def close(self) -> None: ...
 
@@ -134,7 +134,7 @@ class LogReader(Protocol):
 class StoreRows(Protocol):
     """The sealed rows of a store (`codec.py`) for a backup, while its writer goes on. For one thread.
 
-    Each call looks at the store as it is at that moment and gives a slice; inside `view` all look at one commit.
+    Each call returns a slice of the current store. Inside `view` all calls see the same commit.
     """
 
     def view(self) -> AbstractContextManager[None]: ...
@@ -142,22 +142,22 @@ class StoreRows(Protocol):
     def last_commit(self) -> int: ...
 
     def snapshot(self) -> tuple[Any, ...] | None:
-        """The newest."""
+        """Return the newest snapshot."""
 
     def facts(self, after: int) -> list[tuple[Any, ...]]:
         """Return stored facts of commits above `after`, in order. An empty list means that there are no more."""
 
     def batches(self, topic: int, first: int) -> list[tuple[Any, ...]]:
-        """Batches of a topic that begin at `first` or later, in order; none: there are no more."""
+        """Return batches of a topic that begin at `first` or later, in order. An empty list means no more."""
 
     def end(self, topic: int) -> int:
-        """The offset behind the last stored message of a topic; 0 if nothing of it is stored."""
+        """Return the offset after the last stored message of a topic. 0: no message is stored."""
 
     def next_batch(self, topic: int, first: int) -> BatchSeal | None:
-        """The first batch at or behind a place, in this topic or the ones that follow."""
+        """Return the first batch at or after an offset, in this topic or a later one."""
 
     def size_bytes(self) -> int:
-        """About how much there is."""
+        """Return the approximate size of the store."""
 
     def close(self) -> None: ...
 
@@ -174,15 +174,15 @@ class Finding(NamedTuple):
 class BackupProgress(NamedTuple):
     step: str  # "copying", then "checking"
     bytes: int
-    total_bytes: int  # about
+    total_bytes: int  # approximate
 
 
 class BackupReport(NamedTuple):
-    """A backup that is written and checked."""
+    """The result of a backup that was written and checked."""
 
     number: int  # in its folder, from 1 on
-    time: str  # when it was begun
-    commit: int  # the last one that is in it
+    time: str  # of its begin
+    commit: int  # the last one in it
     topics: int
     messages: int
     files: int

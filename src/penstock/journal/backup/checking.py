@@ -1,4 +1,4 @@
-"""Reading a backup back: every checksum, the state it recovers to, and that no message of that state is missing."""
+"""The checks of a backup: every checksum, the recovered state, and that all messages of the state are there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.journal.port import Finding
 
 
 class Recovery:
-    """The state that rows of snapshots and facts lead to, and the store's time then."""
+    """The state that is recovered from rows of snapshots and facts, and its time."""
 
     def __init__(self) -> None:
         self.state = State()
@@ -26,7 +26,7 @@ class Recovery:
         self.at = 0
 
     def begin(self, snapshot: Row, facts: Sequence[Row]) -> None:
-        """With the facts of the snapshot's own commit, the first of these, which are in the state already."""
+        """Begin with a snapshot. The first of `facts` must be of the snapshot's own commit, which it includes."""
         dump = open_snapshot(snapshot)
         if not facts or facts[0][0] != snapshot[0]:
             raise DamagedStoreError(f"The store is damaged: commit {snapshot[0]} is missing.")
@@ -48,15 +48,15 @@ class Recovery:
                 self.add(row)
 
     def add(self, facts: Row) -> list[Fact]:
-        """The facts of the next commit, applied."""
-        found = open_facts(facts)
+        """Apply the facts of the next commit, and return them."""
+        opened = open_facts(facts)
         if facts[0] != self.commit + 1:
             raise DamagedStoreError(f"The store is damaged: commit {self.commit + 1} is missing.")
-        for fact in found:
+        for fact in opened:
             self.state.apply(fact)
             self.at = max(self.at, getattr(fact, "at", 0))
         self.commit, self.crc = facts[0], facts[1]
-        return found
+        return opened
 
 
 class Checked(NamedTuple):
@@ -113,7 +113,7 @@ def require_messages(state: State, runs: Iterable[Run]) -> None:
 
 
 def recover_file(folder: Path, file: RowFile, recovery: Recovery, progress: BytesRead = lambda size: None) -> None:
-    """Go on with the rows of one file of state."""
+    """Recover from the rows of one file of state."""
     try:
         recovery.read(read_rows(folder, file, progress))
     except (DamagedStoreError, KeyError) as error:
@@ -131,24 +131,24 @@ def _check_batches(folder: Path, file: RowFile, progress: BytesRead) -> None:
 
 
 def _name_file(error: Exception, file: RowFile) -> DamagedStoreError:
-    """The file is what an operator can do something about, not the row."""
+    """Name the file in an error, because an operator can replace a file but not a row."""
     return error if isinstance(error, DamagedStoreError) and file.name in error.message else damaged(file)
 
 
 def examine_backup(folder: Path, progress: Callable[[int, int], None]) -> Finding:
-    """All of it, as before a restore."""
+    """Check a backup as a restore does."""
     done = 0
     try:
         with reading(folder):
             manifest = read_manifest(folder)
             total = sum(file.bytes for file in manifest.files)
 
-            def more(size: int) -> None:
+            def report(size: int) -> None:
                 nonlocal done
                 done += size
                 progress(done, total)
 
-            check_backup(manifest, folder, progress=more)
+            check_backup(manifest, folder, progress=report)
     except PenstockError as error:
         return Finding("backup", "problem", error.message, "Make another one, in a new folder.")
     what = f"Backup {manifest.number} of {manifest.time}, {len(manifest.files):,} files with {total:,} bytes"

@@ -1,4 +1,4 @@
-"""The disk operations of a backup: few, each in one place, so that a test can cut the power after any of them."""
+"""The disk operations of a backup, in one class, so that a test can cut the power after any of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from io import FileIO
 from pathlib import Path
 
-LEFT_BYTES = 64 << 20  # of the disk, for others: the store may be on it
+LEFT_BYTES = 64 << 20  # free space left for others, such as the store
 
 
 class Disk:
     def create(self, path: Path) -> FileIO:
-        """A new file, private to its owner."""
+        """Create a file that is private to its owner."""
         return FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
     def write(self, file: FileIO, content: bytes) -> None:
@@ -47,6 +47,6 @@ class Disk:
             self.sync_path(path.parent)
 
     def has_room(self, path: Path) -> bool:
-        """Whether so much is left that others who write to this disk do not have to stop."""
+        """Return whether the disk has enough room left for other writers."""
         usage = os.statvfs(path)
         return usage.f_bavail >= min(LEFT_BYTES // usage.f_frsize, usage.f_blocks // 20)

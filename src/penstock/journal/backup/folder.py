@@ -1,4 +1,4 @@
-"""The folder of a backup: written by one process at a time, and nothing in it is touched that is not ours."""
+"""The folder of a backup. One process at a time writes it, and it leaves other files alone."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ROWS = re.compile(r"(?:messages|state)-(\d{6,})\.rows")
 
 @contextmanager
 def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
-    """The backup that is there, if there is one; what an interrupted run left behind is removed."""
-    made, locked = not folder.exists(), (folder / LOCK).exists()
+    """Yield the manifest of the earlier backup, if any. Files of an interrupted run are removed."""
+    is_new, has_lock = not folder.exists(), (folder / LOCK).exists()
     try:
         disk.make_folder(folder)
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
@@ -32,8 +32,8 @@ def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
             _remove_rest(folder, earlier, disk)
             yield earlier
         except BaseException:
-            if not locked:
-                _remove_made(folder, made)
+            if not has_lock:
+                _remove_lock(folder, is_new)
             raise
         finally:
             os.close(lock)
@@ -45,7 +45,7 @@ def open_folder(folder: Path, disk: Disk) -> Iterator[Manifest | None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """While this runs, no backup changes the folder."""
+    """Keep backups from changing the folder meanwhile."""
     lock = -1
     with suppress(OSError):  # no lock, or a read-only disk: nothing changes it there
         lock = os.open(folder / LOCK, os.O_RDONLY)
@@ -62,8 +62,8 @@ def reading(folder: Path) -> Iterator[None]:
 
 def number_of(name: str) -> int:
     """Return the number of a file of rows, or 0 for another file."""
-    found = ROWS.fullmatch(name)
-    return int(found[1]) if found else 0
+    match = ROWS.fullmatch(name)
+    return int(match[1]) if match else 0
 
 
 def require_room(folder: Path, disk: Disk) -> None:
@@ -105,11 +105,11 @@ def _remove_rest(folder: Path, earlier: Manifest | None, disk: Disk) -> None:
             disk.remove(entry)
 
 
-def _remove_made(folder: Path, made: bool) -> None:
-    """A lock without a backup is of no use, nor is a folder that holds nothing."""
+def _remove_lock(folder: Path, is_new: bool) -> None:
+    """Remove the lock of a backup that failed, and its folder if it is new."""
     with suppress(OSError):
         (folder / LOCK).unlink()
-        if made:
+        if is_new:
             folder.rmdir()
 
 

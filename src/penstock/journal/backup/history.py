@@ -1,4 +1,4 @@
-"""Whether a store has the history that a backup has, so that the backup can go on from where it ended."""
+"""The check that a store has the history of a backup, so that the backup can be continued."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.journal.port import StoreRows
 
 
 def require_same_history(earlier: Manifest, rows: StoreRows) -> None:
-    """A store that lost its last commits and went on has numbers in common with the backup, and not what they mean.
+    """Refuse a store that lost commits of the backup and went on, because its numbers now mean something else.
 
-    The facts of the backup's last commit tell, and where the store no longer has them, the last batch of each topic: a
-    stored batch never changes, and what is gone at the front of a topic is no longer needed.
+    The facts of the backup's last commit are compared, or, if the store no longer has them, the last batch of each
+    topic. A stored batch never changes, and batches missing at the front of a topic are no longer needed.
     """
     if _identity(rows) != earlier.store:
         raise FailedPreconditionError("This folder holds the backup of another store; name another folder.")
@@ -30,7 +30,7 @@ def require_same_history(earlier: Manifest, rows: StoreRows) -> None:
 
 
 def copied_ends(manifest: Manifest) -> dict[int, Run]:
-    """The last run of each topic."""
+    """Return the last run of each topic."""
     ends: dict[int, Run] = {}
     for file in manifest.batches:
         for run in file.runs:
@@ -42,7 +42,7 @@ def copied_ends(manifest: Manifest) -> dict[int, Run]:
 def _has(rows: StoreRows, run: Run) -> bool:
     if rows.next_batch(run.topic, run.last) == (run.topic, run.last, run.until, run.crc):
         return True
-    first = rows.next_batch(run.topic, 0)  # asked last: what is forgotten meanwhile is gone from the front
+    first = rows.next_batch(run.topic, 0)  # asked last, as batches may be forgotten meanwhile
     return first is None or first[:2] > (run.topic, run.last)
 
 

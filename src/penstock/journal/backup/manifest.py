@@ -1,7 +1,7 @@
-"""The manifest: what a backup consists of. A file that it does not name is no part of the backup.
+"""The manifest, which lists the files of a backup.
 
-Two lines: the record as JSON, and the SHA-256 of that line. It is replaced in one step, after everything it names is on
-disk; so at any moment a folder holds one whole backup, or none.
+It has two lines: the record as JSON, and the SHA-256 of that line. It is replaced in one step after all its files are
+on disk, so that a folder always holds one whole backup or none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORMAT = 1
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
-    """Consecutive messages of a topic within one file, and the seal of the last batch of them."""
+    """Consecutive messages of a topic in one file, and the seal of their last batch."""
 
     topic: int
     first: int
@@ -43,8 +43,8 @@ class Manifest(msgspec.Struct, frozen=True):
     store: str  # its identity
     number: int  # of the backup in this folder, from 1 on
     at: int  # the store's time, in nanoseconds
-    time: str  # when the backup was begun, for people
-    commit: int  # the last one that is in it
+    time: str  # of the backup's begin, for people
+    commit: int  # the last one in it
     crc: int  # of the facts of that commit
     topics: int
     messages: int
@@ -94,9 +94,9 @@ def read_manifest(folder: Path) -> Manifest:
         raise NotFoundError("There is no backup in this folder: it has no manifest.") from error
     if hashlib.sha256(line).hexdigest().encode() != checksum.strip():
         raise DamagedStoreError("The backup is damaged: its manifest does not match its own checksum.")
-    found = msgspec.json.decode(line)["format"]
-    if found != FORMAT:
+    version = msgspec.json.decode(line)["format"]
+    if version != FORMAT:
         raise FailedPreconditionError(
-            f"The backup has format {found}, and this release reads format {FORMAT}: use the release that wrote it."
+            f"The backup has format {version}, and this release reads format {FORMAT}: use the release that wrote it."
         )
     return _decoder.decode(line)

@@ -1,4 +1,4 @@
-"""Pauses of a backup between two slices, so that a server beside it has the disk and the processors for itself."""
+"""Pauses of a backup between slices, which leave the disk and the processors to a server beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 REST = 2  # seconds of rest for each second of work
 REST_SECONDS_MAX = 0.2  # after one slice
-_WAITS = Path("/proc/self/schedstat")  # of Linux: nanoseconds run, nanoseconds waited for a processor, turns
+_WAITS = Path("/proc/self/schedstat")  # Linux: nanoseconds run, nanoseconds waited for a processor, turns
 
 
 def work_seconds() -> float:
@@ -22,8 +22,8 @@ def work_seconds() -> float:
 
 
 class Pace:
-    """The rests of one backup. It rests only where the store was written to meanwhile, and by its own work: on a
-    machine that is busy with other things a slice takes long, and is no reason to rest longer."""
+    """The pauses of one backup. It pauses only if the store got commits meanwhile. The length depends on the backup's
+    own work, because on a busy machine a slice takes longer without more work."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """The rows that a restored store begins with.
 
-A restored store is another one than the store it was copied from, which may have gone on after the backup: it gets an
-identity and a secret of its own, and with them the ids of its messages change. Nothing that a client remembers of the
-other store then names a different message here.
+The original store may have got more messages after the backup. So a restored store gets an identity and a secret of its
+own, which change the ids of its messages. Ids that a client remembers of the other store then name no message here.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from penstock.journal.codec import (
 
 
 def restored_rows(checked: Checked, folder: Path, *, keep_identity: bool) -> Iterator[tuple[bytes, Row]]:
-    """Messages first: a state without its messages is damage, messages without a state are nothing."""
+    """Yield the messages, then the state. A state without its messages would be damage, messages alone are not."""
     manifest, recovery = checked
     heads = {topic.number: topic.head for topic in recovery.state.topics.values()}
     for file in manifest.batches:
@@ -39,8 +38,8 @@ def restored_rows(checked: Checked, folder: Path, *, keep_identity: bool) -> Ite
     for file in manifest.state:
         yield from read_rows(folder, file)
     if not keep_identity:
-        renamed = named_store(lambda: secrets.randbits(63) or 1, renewed=True)
-        recovery.state.apply(renamed)
+        fact = named_store(lambda: secrets.randbits(63) or 1, renewed=True)
+        recovery.state.apply(fact)
         seq = recovery.commit + 1
-        yield FACTS_ROW, seal_facts(seq, encode_facts([renamed]))
+        yield FACTS_ROW, seal_facts(seq, encode_facts([fact]))
         yield SNAPSHOT_ROW, seal_snapshot(seq, encode_dump(recovery.state.dump()._replace(at=recovery.at)))

@@ -1,6 +1,6 @@
-"""Files of sealed rows: each row as it stands in a store, with its kind, its key columns and its checksum.
+"""Files of sealed rows: each row as in a store, with its kind, its key columns and its checksum.
 
-A file is written once, from the front, and never changed; whole files have a SHA-256 in the manifest.
+A file is written once and never changed. The manifest has its SHA-256.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from penstock.journal.backup.manifest import RowFile, Run
 from penstock.journal.codec import BATCH_ROW, Row, first_of, topic_of
 
 MAGIC = b"PENSROWS\x00\x00\x00\x01"  # with the format
-WRITE_BYTES = 1 << 20  # what waits for the disk stays small: a commit of the broker may have to wait for all of it
-BytesRead: TypeAlias = Callable[[int], None]  # called with how many more, now and then
+WRITE_BYTES = 1 << 20  # small, because a commit of the broker may have to wait for the write
+BytesRead: TypeAlias = Callable[[int], None]  # called with the number of further bytes, now and then
 _frame = Struct(">cqqqII")  # kind, key, until, last_at, checksum, length of the body
 
 
@@ -60,11 +60,11 @@ class RowFileWriter:
     def _extend_run(self, row: Row) -> None:
         key, until, _, crc, _ = row
         topic, first = topic_of(key), first_of(key)
-        known = self._runs.get(topic)
-        if known is not None and known.until != first:
-            self._ended.append(known)
-            known = None
-        self._runs[topic] = Run(topic, known.first if known else first, until, first, crc)
+        run = self._runs.get(topic)
+        if run is not None and run.until != first:
+            self._ended.append(run)
+            run = None
+        self._runs[topic] = Run(topic, run.first if run else first, until, first, crc)
 
     def _write(self) -> None:
         content = b"".join(self._parts)
@@ -75,9 +75,9 @@ class RowFileWriter:
 
 
 def read_rows(folder: Path, file: RowFile, progress: BytesRead = lambda size: None) -> Iterator[tuple[bytes, Row]]:
-    """Every row of a file. What is not as the manifest says is a DamagedStoreError, the last row at the latest."""
+    """Yield the rows of a file. A difference from the manifest is a DamagedStoreError, after the last row at latest."""
     digest = hashlib.sha256()
-    rows = told = 0
+    rows = reported = 0
     try:
         with (folder / file.name).open("rb", buffering=WRITE_BYTES) as content:
             start = content.read(len(MAGIC))
@@ -93,16 +93,16 @@ def read_rows(folder: Path, file: RowFile, progress: BytesRead = lambda size: No
                 digest.update(body)
                 rows += 1
                 yield kind, (key, until, last_at, crc, body) if kind == BATCH_ROW else (key, crc, body)
-                if (read := content.tell()) - told >= WRITE_BYTES:
-                    progress(read - told)
-                    told = read
+                if (read := content.tell()) - reported >= WRITE_BYTES:
+                    progress(read - reported)
+                    reported = read
     except FileNotFoundError as error:
         raise missing(file) from error
-    except StructError as error:  # it ends within a frame
+    except StructError as error:  # the file ends within a frame
         raise damaged(file) from error
     if digest.hexdigest() != file.sha256 or rows != file.rows:
         raise damaged(file)
-    progress(file.bytes - told)
+    progress(file.bytes - reported)
 
 
 def require_file(folder: Path, file: RowFile) -> None:

@@ -1,8 +1,8 @@
-"""Writing a backup while the store is in use: a prefix of its commits, in files beside those of the backup before.
+"""The writer of a backup: a copy of a store in use up to one commit, in files beside those of the earlier backup.
 
-Messages are copied in slices, without holding a view of the store, until little is left; the rest is copied under one
-view, whose commit is where the backup ends. What the broker forgets meanwhile is below the heads of that commit. The
-backup before stays whole until the new manifest takes its place.
+Messages are copied in slices, without holding a view of the store, until little is left. The rest is copied under one
+view, whose commit is the last of the backup. Messages that the broker forgets meanwhile are below the heads of that
+commit. The earlier backup stays whole until the new manifest replaces its manifest.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, chec
 from penstock.journal.port import BackupProgress, BackupReport, StoreRows
 
 FILE_BYTES = 64 << 20
-SMALL_BYTES = 4 << 20  # so much may be left for the one view
-ROUNDS_MAX = 20  # then the rest is copied under the view, however much it is
+SMALL_BYTES = 4 << 20  # the most that is left for the view, unless there are more rounds than ROUNDS_MAX
+ROUNDS_MAX = 20
 
 
 def write_backup(
@@ -36,8 +36,8 @@ def write_backup(
     rest: Callable[[], None] = lambda: None,
     disk: Disk | None = None,
 ) -> BackupReport:
-    """Bring the backup in a folder up to now, or begin one. `now`: nanoseconds since 1970. `rest` is called between
-    slices where there is time for it: others may use the disk and the processors."""
+    """Bring the backup in a folder up to date, or begin one. `now`: nanoseconds since 1970. `rest` is called between
+    slices while there is time, so that others can use the disk and the processors."""
     disk = disk or Disk()
     with open_folder(folder, disk) as earlier:
         copy = _Copy(rows, folder, earlier, disk, progress, rest)
@@ -49,7 +49,7 @@ def write_backup(
 
 
 class _Copy:
-    """One run. Its files are numbered on from those of the backup before."""
+    """One run. The numbers of its files continue from the earlier backup."""
 
     def __init__(
         self,
@@ -67,20 +67,20 @@ class _Copy:
         self._messages: RowFileWriter | None = None
         self._message_files: list[RowFile] = []
         self._state: RowFileWriter | None = None
-        self._state_before: list[RowFile] = []  # files of the backup before from which the facts go on
+        self._state_before: list[RowFile] = []  # files of the earlier backup with the first facts
         self._created: list[Path] = []
         self._number = max([number_of(file.name) for file in earlier.files], default=0) if earlier else 0
         self._total = rows.size_bytes()
         self._copied = 0
 
     def run(self, now: int) -> BackupReport:
-        if not self._goes_on():
+        if not self._take_over():
             self._begin_at_snapshot()
             self._copy_topics(None)
         for _ in range(ROUNDS_MAX):
             before = self._copied
             self._copy_commits()
-            self._hurries = True  # what comes meanwhile has to be copied faster than it comes
+            self._hurries = True  # copy faster than new commits come
             if self._copied - before <= SMALL_BYTES:
                 break
         with self._rows.view():
@@ -95,15 +95,15 @@ class _Copy:
         for path in self._created:
             self._disk.remove(path)
 
-    def _goes_on(self) -> bool:
-        """Take over what the backup before has; whether its facts are taken over as well."""
+    def _take_over(self) -> bool:
+        """Take over the messages of the earlier backup. Return whether its facts were taken over, too."""
         earlier = self._earlier
         if earlier is None:
             return False
         require_same_history(earlier, self._rows)
         self._reached = {topic: run.until for topic, run in copied_ends(earlier).items()}
         snapshot = self._rows.snapshot()
-        if snapshot is not None and snapshot[0] > earlier.commit:  # which makes the facts so far superfluous
+        if snapshot is not None and snapshot[0] > earlier.commit:  # it replaces the earlier facts
             return False
         self._state_before = earlier.state
         for file in earlier.state:
@@ -111,12 +111,11 @@ class _Copy:
         return True
 
     def _copy_commits(self) -> None:
-        """The facts that there are when it begins, and the messages they speak of: what comes meanwhile is for the next
-        round, or under load this would not end."""
+        """Copy the facts so far and their messages. Later ones are for the next round, or this might never end."""
         topics: set[int] | None = set()
         end = self._rows.last_commit()
         while self._recovery.commit < end and (rows := self._rows.facts(self._recovery.commit)):
-            if rows[0][0] != self._recovery.commit + 1:  # those in between are gone, two snapshots cover them
+            if rows[0][0] != self._recovery.commit + 1:  # the facts in between were deleted after two snapshots
                 self._begin_at_snapshot()
                 topics = None
                 continue
@@ -136,7 +135,7 @@ class _Copy:
             self._state.close()  # removed at the end
             self._state = None
         snapshot, facts = None, list[Row]()
-        while (newest := self._rows.snapshot()) != snapshot:  # until no newer one came in between
+        while (newest := self._rows.snapshot()) != snapshot:  # until there is no newer one
             snapshot, facts = newest, self._rows.facts(newest[0] - 1)[:1] if newest else []
         if snapshot is not None:
             self._recovery.begin(snapshot, facts)
@@ -158,9 +157,9 @@ class _Copy:
 
     def _stored_topics(self) -> Iterator[int]:
         topic = 0
-        while (found := self._rows.next_batch(topic, 0)) is not None:
-            yield found.topic
-            topic = found.topic + 1
+        while (batch := self._rows.next_batch(topic, 0)) is not None:
+            yield batch.topic
+            topic = batch.topic + 1
 
     def _open_messages(self) -> RowFileWriter:
         if self._messages is not None and self._messages.bytes >= FILE_BYTES:
@@ -209,7 +208,7 @@ class _Copy:
         )
         self._disk.sync_path(self._folder)
         self._check(manifest, {file.name for file in taken_over})
-        created, self._created = self._created, []  # from here on they may be part of the backup: nothing discards them
+        created, self._created = self._created, []  # not discarded from here on, as they may be part of the backup
         write_manifest(manifest, self._folder, self._disk)
         old = {file.name for file in earlier.files} if earlier else set()
         for name in {*old, *(path.name for path in created)} - {file.name for file in manifest.files}:

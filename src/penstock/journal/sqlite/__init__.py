@@ -1,7 +1,7 @@
-"""The journal in one SQLite file: the embedded default.
+"""The journal in one SQLite file, the default.
 
-A reader starts at journal.py; each other file keeps one promise: folder.py (one process), mark.py (nothing is lost
-unnoticed), reserve.py (acks fit on a full disk), chores.py (space comes back), rows.py (a backup reads beside it).
+Start reading at journal.py. Each other file keeps one promise: folder.py (one process), mark.py (no loss is
+unnoticed), reserve.py (acks fit on a full disk), chores.py (space is given back), rows.py (backups read in parallel).
 """
 
 from penstock.journal.sqlite.journal import SqliteJournal

@@ -1,9 +1,9 @@
-"""Backup and restore of a store in a folder; run as a module it is the process that copies for a server.
+"""Backup and restore of a store in a folder. As a module, it is the process that copies a store for a server.
 
     python -m penstock.journal.sqlite.backup DATA FOLDER        started by the server that has DATA open
 
-The process prints a line of JSON at a time: {"progress": [...]} now and then, at the end {"backup": [...]} or
-{"error": {...}}. It reads beside the server, and after it where processors are short.
+The process prints lines of JSON: {"progress": [...]} now and then, at the end {"backup": [...]} or {"error": {...}}.
+It has a lower priority than the server.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from penstock.journal.sqlite.journal import SqliteJournal
 from penstock.journal.sqlite.mark import read_mark
 from penstock.journal.sqlite.rows import SqliteRows
 
-NICENESS = 10  # a process of the highest niceness does not get on at all where others use all processors
+NICENESS = 10  # with the highest niceness the process would make no progress on a busy machine
 LINE_SECONDS = 0.25  # between two lines of progress
 TRANSACTION_BYTES = 16 << 20
 
-ProgressTold: TypeAlias = Callable[[BackupProgress], None]
+OnProgress: TypeAlias = Callable[[BackupProgress], None]
 StoredRows: TypeAlias = Iterator[tuple[bytes, Row]]
 
 
-def back_up(data: Path, folder: Path, *, now: int, progress: ProgressTold) -> BackupReport:
+def back_up(data: Path, folder: Path, *, now: int, progress: OnProgress) -> BackupReport:
     """Back up a store that no process has open."""
     if not database_in(data).exists():
         raise NotFoundError(f"There is no store in {data}.")
@@ -66,7 +66,7 @@ def _copy(
     data: Path,
     folder: Path,
     now: int,
-    progress: ProgressTold,
+    progress: OnProgress,
     *,
     beside_server: bool = False,
     require_mark: bool = False,
@@ -100,21 +100,21 @@ def _require_mark(data: Path, commit: int) -> None:
 
 
 def restore(
-    folder: Path, data: Path, *, keep_identity: bool, progress: ProgressTold, disk: Disk | None = None
+    folder: Path, data: Path, *, keep_identity: bool, progress: OnProgress, disk: Disk | None = None
 ) -> BackupReport:
-    """Make the store of a backup in a folder that is new or empty. A power cut leaves the whole store, or none."""
+    """Restore a backup into a new or empty folder. After a power cut there is the whole store, or none."""
     disk = disk or Disk()
     require_empty(data)
     with reading(folder):
         manifest = read_manifest(folder)
         total, done = sum(file.bytes for file in manifest.files), 0
 
-        def checked_some(size: int) -> None:
+        def report_checked(size: int) -> None:
             nonlocal done
             done += size
             progress(BackupProgress("checking", done, total))
 
-        checked = check_backup(manifest, folder, progress=checked_some)
+        checked = check_backup(manifest, folder, progress=report_checked)
         held = Folder(data, unfinished=True)
         try:
             require_empty(data)
@@ -126,7 +126,7 @@ def restore(
 
 
 def _place(data: Path, held: Folder, rows: StoredRows, progress: Callable[[int], None], disk: Disk) -> None:
-    """Build the store in a folder inside, and move it out in one step; a failure leaves nothing behind."""
+    """Build the store in a subfolder, and move it out in one step. A failure leaves nothing behind."""
     staging = data / UNFINISHED
     try:
         shutil.rmtree(staging, ignore_errors=True)
@@ -135,7 +135,7 @@ def _place(data: Path, held: Folder, rows: StoredRows, progress: Callable[[int],
         _open_once(staging)
         disk.sync_path(database_in(staging))
         disk.sync_path(staging)
-        disk.rename(database_in(staging), database_in(data))  # this is what makes it a store
+        disk.rename(database_in(staging), database_in(data))  # from here on it is a store
         disk.sync_path(data)
         disk.rename(staging / "mark", data / "mark")
         shutil.rmtree(staging)
@@ -178,7 +178,7 @@ def _build(database: Path, rows: StoredRows, progress: Callable[[int], None]) ->
 
 
 def _open_once(folder: Path) -> None:
-    """As the server will: what is built is checked as any store, and gets its mark."""
+    """Open the new store as the server will, which checks it and writes its mark."""
     journal = SqliteJournal(folder, reserve_bytes=0)
     try:
         journal.recover()
@@ -191,31 +191,32 @@ def _open_once(folder: Path) -> None:
 
 def main() -> int:
     data, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which ends this process
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     os.nice(NICENESS)
-    told = 0.0
+    reported_at = 0.0
 
-    def progress(news: BackupProgress) -> None:
-        nonlocal told
-        if (now := time.monotonic()) - told >= LINE_SECONDS:
-            told = now
-            _say(progress=news)
+    def report(progress: BackupProgress) -> None:
+        nonlocal reported_at
+        if (now := time.monotonic()) - reported_at >= LINE_SECONDS:
+            reported_at = now
+            _print_line(progress=progress)
 
     try:
-        _say(backup=_copy(data, folder, time.time_ns(), progress, beside_server=True))
+        _print_line(backup=_copy(data, folder, time.time_ns(), report, beside_server=True))
     except PenstockError as error:
-        _say(error={"kind": type(error).__name__, "message": error.message})
+        _print_line(error={"kind": type(error).__name__, "message": error.message})
         return 1
     except BrokenPipeError:  # the server is gone
         return 1
-    except Exception as error:  # noqa: BLE001 - a bug; the server logs where
-        _say(error={"kind": "InternalError", "message": "The backup met an internal error.", "where": where(error)})
+    except Exception as error:  # noqa: BLE001 - a bug; the server logs it
+        line = {"kind": "InternalError", "message": "The backup met an internal error.", "where": where(error)}
+        _print_line(error=line)
         return 1
     return 0
 
 
-def _say(**line: Any) -> None:
+def _print_line(**line: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
     sys.stdout.buffer.flush()
 

@@ -1,7 +1,7 @@
-"""Idle-time work: rows no longer needed are deleted and their space goes back to the disk, a slice at a time.
+"""Idle-time work: deleting rows and giving their space back to the disk, a slice at a time.
 
-A commit never waits for a big delete: each slice is one short transaction of bounded rows and bytes. A slice that is
-lost in a crash is found again by `sweep` and by the snapshots.
+A commit never waits for a big delete: each slice is one short transaction of bounded rows and bytes. After a crash,
+`sweep` and the snapshots lead to the same rows again.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ SPARE_PAGES = (2 << 20) // PAGE_BYTES  # free pages kept in the file for the nex
 class Chores:
     def __init__(self, writer: apsw.Connection, log: WriteAheadLog) -> None:
         self._writer, self._log = writer, log
-        self._forgotten: dict[int, int] = {}  # topic -> below which offset its batches may go
+        self._forgotten: dict[int, int] = {}  # topic -> offset below which its batches may be deleted
         self._superfluous = 0  # facts up to this commit are covered by the older snapshot
-        self._shrunk = False  # the file gets shorter with the next checkpoint
+        self._shrunk = False  # True: the next checkpoint makes the file shorter
 
     def forget(self, topic: int, until: int) -> None:
         self._forgotten[topic] = until
 
     def cover(self, seq: int) -> None:
-        """Facts up to commit `seq` are no longer needed."""
+        """Allow to delete the facts up to commit `seq`."""
         self._superfluous = max(self._superfluous, seq)
 
     def slice(self) -> bool:
-        """Do a little of the most pressing work; False if there is none."""
+        """Do a slice of the most urgent work. Return False if there is none."""
         return self._move_log() or self._forget_some() or self._drop_facts() or self._shrink()
 
     def stored_topics(self) -> list[int]:
-        """By one seek per topic."""
+        """Find the topics that have messages, with one seek per topic."""
         topics: list[int] = []
         start = 0
         while (key := value(self._writer, SQL["next_id"], (start,))) is not None:
@@ -71,23 +71,23 @@ class Chores:
                     finished.append((topic, until))
                 if rows >= SLICE_ROWS or size >= SLICE_BYTES:
                     break
-        for topic, until in finished:  # only now is it sure
+        for topic, until in finished:  # known only after the commit
             if self._forgotten[topic] == until:
                 del self._forgotten[topic]
         return True
 
     def _forget_batches(self, topic: int, until: int) -> tuple[int, int, bool]:
-        """(rows, bytes, whether that was all) of the topic's first batches that lie wholly below `until`."""
+        """Delete the first batches wholly below `until`. Return (rows, bytes, whether these were all)."""
         first, last = log_key(topic, 0), log_key(topic, min(until, MAX_OFFSET))
-        found = list(self._writer.execute(SQL["batches_between"], (first, last)))
+        batches = list(self._writer.execute(SQL["batches_between"], (first, last)))
         size, taken = 0, 0
-        for key, end, length in found:
+        for key, end, length in batches:
             require_between(key, first, last)
             if end > until or size >= SLICE_BYTES:
                 break
             size, taken = size + length, taken + 1
         if taken:
-            self._writer.execute(SQL["drop_batches_between"], (first, found[taken - 1][0]))
+            self._writer.execute(SQL["drop_batches_between"], (first, batches[taken - 1][0]))
         return taken, size, taken < SLICE_ROWS and size < SLICE_BYTES
 
     def _drop_facts(self) -> bool:

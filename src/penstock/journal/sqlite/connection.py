@@ -1,7 +1,7 @@
 """Connections to the database: one that writes, any number that only read.
 
-Durability is asked for and then read back. A setting the engine did not take, an engine with the WAL-reset bug, or a
-file of another kind or a later format is refused before anything is written.
+The settings for durability are read back. A setting that the engine did not accept, an engine with the WAL-reset bug,
+and a file of another kind or a later format are refused before anything is written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ APPLICATION = 0x50454E53  # "PENS"
 FORMAT = 1
 PAGE_BYTES = 8192  # measured: docs/decisions/0002-sqlite-journal.md
 SYNCHRONOUS = 2  # FULL: every commit is synced. The power-cut simulation sets 1 (NORMAL) to prove that it can fail
-WAL_BYTES = 64 << 20  # what the log file may keep after it was emptied
+WAL_BYTES = 64 << 20  # size of the log file after it was emptied, at most
 _INCREMENTAL = 2
 
 _Settings: TypeAlias = dict[str, int | str]
@@ -36,19 +36,21 @@ def require_engine(version: str) -> None:
 
 
 def open_writer(database: Path, vfs: str | None) -> apsw.Connection:
-    """The one connection that commits, checkpoints and deletes."""
+    """Open the only connection that commits, checkpoints and deletes."""
     connection = apsw.Connection(str(database), vfs=vfs)
     try:
         if not value(connection, "PRAGMA page_count"):
-            # Looking has undone a birth that the power cut short, and a connection keeps the settings it met there.
+            # The query rolled back a creation that a power cut interrupted, and a connection keeps its first settings.
             connection.close()
             connection = apsw.Connection(str(database), vfs=vfs)
-        connection.set_busy_timeout(5000)  # only a reader of our own can be in the way, and readers are quick
+        connection.set_busy_timeout(5000)  # only readers of this server can be in the way, for a short time
         _set(connection, _EVERYWHERE)
-        if not value(connection, "PRAGMA page_count"):  # on an existing file these would write, and looking must not
+        if not value(connection, "PRAGMA page_count"):  # these would write to a file not yet checked
             _set(connection, {"page_size": PAGE_BYTES, "auto_vacuum": _INCREMENTAL})
         _set(connection, {"journal_mode": "WAL", "synchronous": SYNCHRONOUS, "journal_size_limit": WAL_BYTES})
-        _set(connection, {"fullfsync": "ON", "checkpoint_fullfsync": "ON"})  # where fsync does not reach the disk
+        _set(
+            connection, {"fullfsync": "ON", "checkpoint_fullfsync": "ON"}
+        )  # for systems whose fsync does not reach the disk
         _require_format(connection, database)
         _require_durability(connection)
     except BaseException:
@@ -65,13 +67,13 @@ def open_reader(database: Path, vfs: str | None) -> apsw.Connection:
 
 
 def close_untouched(connection: apsw.Connection) -> None:
-    """Close without the checkpoint that comes with closing: a store in doubt stays as it was found."""
+    """Close without a checkpoint, so that a store in doubt stays as it is."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close(True)
 
 
 def _set(connection: apsw.Connection, settings: _Settings) -> None:
-    """One by one: a text of several statements stops after the first that answers with a row."""
+    """Apply settings one by one, because a text of several statements stops after the first that returns a row."""
     for name, setting in settings.items():
         connection.execute(f"PRAGMA {name}={setting}").fetchall()
 
@@ -84,13 +86,13 @@ def _require_format(connection: apsw.Connection, database: Path) -> None:
             _set(connection, {"application_id": APPLICATION, "user_version": FORMAT})
     if value(connection, "PRAGMA application_id") != APPLICATION:
         raise FailedPreconditionError(f"{database} is a database, but not a Penstock journal.")
-    found = value(connection, "PRAGMA user_version")
-    if found > FORMAT:
+    version = value(connection, "PRAGMA user_version")
+    if version > FORMAT:
         raise FailedPreconditionError(
-            f"{database} has format {found}, and this release reads up to {FORMAT}: use the release that wrote it."
+            f"{database} has format {version}, and this release reads up to {FORMAT}: use the release that wrote it."
         )
-    if found < 1:
-        raise DamagedStoreError(f"The store is damaged: {database} has the impossible format {found}.")
+    if version < 1:
+        raise DamagedStoreError(f"The store is damaged: {database} has the impossible format {version}.")
 
 
 def _require_durability(connection: apsw.Connection) -> None:
@@ -102,11 +104,11 @@ def _require_durability(connection: apsw.Connection) -> None:
         "journal_size_limit": WAL_BYTES,
     }
     for name, expected in wanted.items():
-        found = value(connection, f"PRAGMA {name}")
-        if found != expected:
-            raise FailedPreconditionError(f"SQLite did not accept {name}={expected}: it reports {found}.")
+        actual = value(connection, f"PRAGMA {name}")
+        if actual != expected:
+            raise FailedPreconditionError(f"SQLite did not accept {name}={expected}: it reports {actual}.")
 
 
 def value(connection: apsw.Connection, sql: str, bindings: tuple[Any, ...] = ()) -> Any:
-    """The one value a statement gives; None if it gives no row."""
+    """Return the value of a statement with one column and at most one row. None: no row."""
     return connection.execute(sql, bindings).get

@@ -1,8 +1,8 @@
-"""Errors of the engine as errors of the broker: the one table.
+"""The table from errors of SQLite to errors of the broker.
 
-An error while opening a store names its folder; one of an open store may reach any client, and names none. Only "no
-space" may be tried again; after any other failure to write or sync it is unknown what the disk holds, and the
-journal stops.
+An error while opening a store names its folder. An error of an open store may reach any client, so it names none. Only
+"no space" may be retried. After any other failure to write or sync, the content of the disk is unknown, and the journal
+stops.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def translate(error: Exception, place: Path | None, *, writing: bool) -> Penstoc
 
 
 class Translation:
-    """A context in which the engine's errors become ours. It holds no state, so one serves every thread.
+    """A context that translates the errors of SQLite. It holds no state, so all threads can share one.
 
     `stop` is called with an error after which the store must not be used.
     """
@@ -55,8 +55,8 @@ class Translation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ours = translate(error, self._place, writing=self._writing) if isinstance(error, _FOREIGN) else error
-        if self._stop is not None and isinstance(ours, JournalFailedError | DamagedStoreError):
-            self._stop(ours)
-        if ours is not None and ours is not error:
-            raise ours from error
+        translated = translate(error, self._place, writing=self._writing) if isinstance(error, _FOREIGN) else error
+        if self._stop is not None and isinstance(translated, JournalFailedError | DamagedStoreError):
+            self._stop(translated)
+        if translated is not None and translated is not error:
+            raise translated from error

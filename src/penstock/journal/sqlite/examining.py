@@ -1,6 +1,6 @@
-"""Looking at a store without changing it: what `penstock doctor` says of a data folder, in use or not.
+"""The checks of `penstock doctor` on a data folder, in use or not. They change nothing.
 
-Beside a server it reads as a backup does, in slices, so that the longest look holds nothing up.
+Beside a server the checks read as a backup does, in slices, so that they hold nothing up.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from penstock.journal.sqlite.reserve import RESERVE_BYTES
 from penstock.journal.sqlite.rows import SqliteRows
 
 RESTORE = "Restore a backup."
-WAL_BYTES = 128 << 20  # longer than the writer lets it become, unless a reader does not let go
+WAL_BYTES = 128 << 20  # more than the log has, unless a reader holds its view for long
 
 
 def holder_of(data: Path) -> int | None:
-    """The process that has a store open; 0 if it cannot be told which."""
+    """Return the process that has a store open. 0: unknown which."""
     try:
         lock = os.open(data / "lock", os.O_RDONLY)
     except OSError:
@@ -54,7 +54,7 @@ def examine(data: Path, *, deep: bool, now: int, progress: Callable[[int, int], 
         return
     yield _privacy(data, database)
     try:
-        marked = read_mark(data / "mark")  # before the store, which may go on meanwhile
+        marked = read_mark(data / "mark")  # before the store, which may get more commits meanwhile
         rows = SqliteRows(data)
     except OSError as error:
         yield Finding("store", "problem", f"The store cannot be read: {error.strerror}.", "Look as its owner.")
@@ -123,8 +123,8 @@ def _recover(rows: SqliteRows) -> Recovery:
     with rows.view():
         if (snapshot := rows.snapshot()) is not None:
             recovery.begin(snapshot, rows.facts(snapshot[0] - 1))
-        while found := rows.facts(recovery.commit):
-            for row in found:
+        while facts := rows.facts(recovery.commit):
+            for row in facts:
                 recovery.add(row)
     return recovery
 
@@ -172,15 +172,15 @@ def _every_row(rows: SqliteRows, recovery: Recovery, progress: Callable[[int, in
     total = rows.size_bytes()
     for topic in recovery.state.topics.values():
         reached = -1  # messages below the head may be there or not
-        while found := rows.batches(topic.number, max(reached, 0)):
-            for row in found:
+        while batches := rows.batches(topic.number, max(reached, 0)):
+            for row in batches:
                 check_batch(row)
                 start = first_of(row[0])
                 if start > (topic.head if reached < 0 else reached):
                     _require_forgotten(rows, topic, max(reached, topic.head), start)
                 reached = row[1]
                 size += len(row[4])
-            checked += len(found)
+            checked += len(batches)
             progress(size, max(size, total))
         if reached < topic.tail > topic.head:
             _require_forgotten(rows, topic, max(reached, topic.head), topic.tail)
@@ -188,7 +188,7 @@ def _every_row(rows: SqliteRows, recovery: Recovery, progress: Callable[[int, in
 
 
 def _require_forgotten(rows: SqliteRows, topic: Topic, first: int, until: int) -> None:
-    """Messages that are missing are damage, unless a server has forgotten them since the state was read."""
+    """Raise DamagedStoreError for missing messages, unless a server has forgotten them since the state was read."""
     now = _recover(rows).state.topics.get(topic.number)
     if now is not None and now.head < until:
         raise DamagedStoreError(

@@ -1,8 +1,8 @@
 """The data folder: private to its owner, and used by one process at a time.
 
-The holder of the lock is the only writer; processes it started may read. The folder itself is locked, because a lock
-file can be removed under its holder; the file is locked too, and holds the process id. The database is opened by no
-other means than the engine, because a second opener in the same process would cancel its locks.
+The holder of the lock is the only writer, and processes that it started may read. The folder itself is locked, because
+a lock file can be removed under its holder. The file is locked too, and holds the process id. Only SQLite opens the
+database, because closing it by other means in the same process would cancel the locks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from penstock.errors import FailedPreconditionError, UnavailableError
 from penstock.journal.port import JournalSizes
 
-UNFINISHED = "restoring"  # a folder in which a restore that was interrupted left its work
+UNFINISHED = "restoring"  # the folder in which an interrupted restore left its files
 
 
 class Folder:
@@ -30,7 +30,7 @@ class Folder:
         self.database = database_in(self.path)
         self.mark = self.path / "mark"
         self.reserve = self.path / "reserve"
-        self._made = [each for each in (self.path, *self.path.parents) if not each.exists()]
+        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self._make()
             self._locks = [os.open(self.path, os.O_RDONLY)]
@@ -40,10 +40,10 @@ class Folder:
         self._hold()
         self.is_new = not (self.database.exists() or self.mark.exists())
         if not unfinished:
-            shutil.rmtree(left, ignore_errors=True)  # of a restore that was all but done
+            shutil.rmtree(left, ignore_errors=True)  # of a restore that only had to clean up
 
     def remove(self) -> None:
-        """Undo what opening a new store made: its files, and the folders that hold nothing else."""
+        """Remove the files and empty folders that opening a new store created."""
         for file in (*self._database_files(), self.mark, self.reserve, self.path / "lock"):
             file.unlink(missing_ok=True)
         with suppress(OSError):  # it is not empty, or not ours to remove
@@ -61,7 +61,7 @@ class Folder:
         return JournalSizes(sum(sizes), sizes[1], usage.f_bavail * usage.f_frsize)
 
     def protect(self) -> None:
-        """The engine makes its files readable for all; the log takes the mode of the database."""
+        """Make the files private, because SQLite creates them readable for all."""
         for file in self._database_files():
             if file.exists():
                 file.chmod(0o600)
@@ -72,9 +72,9 @@ class Folder:
     def _make(self) -> None:
         if not self.path.is_dir():
             self.path.mkdir(mode=0o700, parents=True)
-            for folder in (self.path, self.path.parent):  # a folder that vanishes in a power cut takes its files along
+            for folder in (self.path, self.path.parent):  # a folder lost in a power cut takes its files along
                 _sync(folder)
-        elif self.database.exists() or not any(self.path.iterdir()):  # a folder with other files stays as open as it is
+        elif self.database.exists() or not any(self.path.iterdir()):  # a folder with other files keeps its mode
             with suppress(PermissionError):  # a mounted volume may belong to another user; the files stay private
                 self.path.chmod(0o700)
 

@@ -1,8 +1,8 @@
-"""SqliteJournal: commits, recovery and the order in which everything else is called.
+"""SqliteJournal: commits, recovery, and calls to all other parts.
 
-When `commit` returns, the facts and the messages of that step are synced in one transaction; when it raises
-JournalFullError, none of it is stored; after any other failure the journal refuses every call, because it is unknown
-what the disk kept.
+When `commit` returns, the facts and the messages of that step are synced in one transaction. When it raises
+JournalFullError, nothing of the step is stored. After any other failure the journal refuses every call, because the
+content of the disk is unknown.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class SqliteJournal:
     def recover(self) -> Recovered:
         self._require_usable()
         try:
-            with self._reading, self._readers.connection() as reader, reader:  # one view for both questions
+            with self._reading, self._readers.connection() as reader, reader:  # one view for both queries
                 dump, seq = self._recover_dump(reader)
                 facts = self._recover_facts(reader, seq)
         except DamagedStoreError as error:
@@ -141,7 +141,7 @@ class SqliteJournal:
             stored = self._chores.stored_topics()
         for topic in stored:
             self.forget(topic, heads.get(topic, GONE))
-        for topic, head in heads.items():  # also of topics that have nothing stored: what is below is no gap
+        for topic, head in heads.items():  # of topics without stored messages, too: below the head is no gap
             self._floors.lift(topic, head)
 
     def maintain(self) -> bool:
@@ -157,7 +157,7 @@ class SqliteJournal:
         return ["penstock.journal.sqlite.backup", str(self._folder.path)]
 
     def remove_if_new(self) -> None:
-        """For a start that came to nothing: closing removes the store again, unless it was there before."""
+        """Let closing remove the store after a failed start, unless it existed before."""
         self._removes = self._folder.is_new
 
     def sizes(self) -> JournalSizes:
@@ -172,7 +172,7 @@ class SqliteJournal:
             with Translation(writing=True):
                 if trusted:
                     with suppress(apsw.FullError):  # then the log stays, and is whole
-                        self._wal.checkpoint()  # closing would do it, too, but swallow its errors
+                        self._wal.checkpoint()  # closing does this, too, but swallows its errors
                     with suppress(apsw.FullError):
                         self._writer.close()
                     self._mark.settle(self._seq, clean=True)
@@ -194,8 +194,8 @@ class SqliteJournal:
         self._refusal = error
 
     def _recover_dump(self, reader: apsw.Connection) -> tuple[StateDump | None, int]:
-        """The newest snapshot and the commit it stands for. A damaged one is passed over only if losses are accepted:
-        the facts since the one before it are kept, so the state is the same."""
+        """Return the newest snapshot and its commit. A damaged one is skipped only if losses are accepted: the facts
+        since the one before it are kept, so the state is the same."""
         rows: list[Row] = reader.execute(SQL["snapshots_newest"]).fetchall()
         self._cover([row[0] for row in rows])
         for row in rows:
@@ -231,7 +231,7 @@ class SqliteJournal:
                 execute(SQL["add_facts"], seal_facts(self._seq + 1, facts))
                 for row in batches:
                     execute(SQL["add_batch"], row)
-                if snapshot is not None:  # two are kept, and the facts since the older one
+                if snapshot is not None:  # two are kept, with the facts since the older one
                     older = value(self._writer, SQL["last_snapshot_seq"])
                     execute(SQL["add_snapshot"], seal_snapshot(self._seq + 1, snapshot))
                     if older is not None:
@@ -242,12 +242,12 @@ class SqliteJournal:
                     execute(SQL["rollback"])
 
     def _note(self, facts: bytes, snapshot: bytes | None) -> None:
-        """Run the work that follows a durable commit."""
+        """Do the work that follows a durable commit."""
         self._seq += 1
         self._fact_bytes += len(facts)
         try:
             self._mark.write(self._seq)
-        except OSError as error:  # the commit stands; only the alarm of a later loss would be late
+        except OSError as error:  # the commit is durable; only the notice of a later loss would be late
             self._log(f"The high-water mark of {self._folder.path} could not be written: {error.strerror}.")
         if snapshot is not None:
             self._fact_bytes, self._snapshot_bytes = 0, len(snapshot)
@@ -260,6 +260,6 @@ class SqliteJournal:
             self._reserve.release()
 
     def _cover(self, snapshots: list[Any]) -> None:
-        """The facts up to the older of two snapshots can go."""
+        """Allow to delete the facts up to the older of two snapshots."""
         if len(snapshots) == 2:
             self._chores.cover(snapshots[1])

@@ -1,8 +1,8 @@
-"""The high-water mark: a small file beside the database that says how far the journal had come.
+"""The high-water mark: a small file beside the database with the number of the last commit.
 
-The mark is written after the commit it speaks of is durable, so it is never ahead of a whole store; a store that is
-behind its mark has lost commits (the engine drops a damaged log tail without an error). For the same reason it needs
-no fsync. Two slots are written in turn, so a torn write leaves the other one.
+The mark is written after its commit is durable, so it is never ahead of a whole store and needs no fsync. A store that
+is behind its mark has lost commits (SQLite drops a damaged log tail without an error). Two slots are written in turn,
+so that a torn write leaves the other slot.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ class Mark:
         self._turn = 0
 
     def read(self) -> Reading | None:
-        """None: there is no readable mark."""
+        """Return the content, or None if it is not readable."""
         slots = [slot for slot in map(self._slot, _SLOTS) if slot]
         if not slots:
             return None
         return Reading(max(seq for seq, _ in slots), all(clean for _, clean in slots), len(slots) == len(_SLOTS))
 
     def write(self, seq: int) -> None:
-        """Note a commit, without waiting for the disk."""
+        """Record a commit, without waiting for the disk."""
         self._turn = 1 - self._turn
         os.pwrite(self._file, _slot(seq, False), _SLOTS[self._turn])
 
     def settle(self, seq: int, *, clean: bool) -> None:
-        """Write both slots and wait: at open, at close, and when a loss was accepted."""
-        for place in _SLOTS:
-            os.pwrite(self._file, _slot(seq, clean), place)
+        """Write both slots and sync them: at open, at close, and when a loss was accepted."""
+        for position in _SLOTS:
+            os.pwrite(self._file, _slot(seq, clean), position)
         os.fsync(self._file)
 
     def close(self) -> None:
         os.close(self._file)
 
-    def _slot(self, place: int) -> tuple[int, bool] | None:
-        content = os.pread(self._file, _SIZE, place)
+    def _slot(self, position: int) -> tuple[int, bool] | None:
+        content = os.pread(self._file, _SIZE, position)
         if len(content) < _SIZE or _sum.unpack(content[_body.size :])[0] != crc32(content[: _body.size]):
             return None
         magic, seq, clean = _body.unpack(content[: _body.size])

@@ -1,7 +1,7 @@
-"""Opening a store: what is checked before the first call.
+"""The checks when a store is opened.
 
-A store in doubt is refused and left as it was found, down to the log the engine would cut; only the operator decides
-to go on after a loss.
+A store in doubt is refused and left as it was found, including the log that SQLite would cut. Only the operator decides
+to continue after a loss.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from penstock.journal.sqlite.folder import Folder
 from penstock.journal.sqlite.mark import Mark
 from penstock.wording import counted
 
-# How large a database may be to have its structure checked at the start (about 0.2 s per GiB from memory). A larger one
-# is checked as it is read: every row has a checksum, every range is complete or an error.
+# The structure of a database up to this size is checked at the start (about 0.2 s per GiB from memory). A larger one is
+# checked as it is read: every row has a checksum, every range is complete or an error.
 CHECKED_BYTES = 256 << 20
-CHECKED_UNCLEAN_BYTES = 1 << 30  # after a crash it is worth waiting for
+CHECKED_UNCLEAN_BYTES = 1 << 30  # after a crash
 
 
 def open_checked(
     folder: Folder, vfs: str | None, accept_loss: bool, log: Callable[[str], None]
 ) -> tuple[apsw.Connection, Mark, int]:
-    """The writer, the mark, and the number of the last commit."""
+    """Return the writer, the mark, and the number of the last commit."""
     require_engine(apsw.sqlite_lib_version())
     used = folder.database.exists() and folder.database.stat().st_size > 0
     with Translation(folder.path, writing=False), ExitStack() as undo:

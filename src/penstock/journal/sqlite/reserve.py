@@ -1,7 +1,7 @@
-"""Space put aside: a file that is given up when the disk is full, so that acks and deletes still fit.
+"""The reserve: a file that is deleted when the disk is full, so that acks and deletes still fit.
 
-After the reserve was released the journal is full until the disk has room for the reserve again and some more; then
-the reserve is taken back first and new messages second.
+Afterwards the journal is full until the disk has room for the reserve and some more. Then the reserve is created again,
+before new messages are accepted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 RESERVE_BYTES = 64 << 20
-SLACK_BYTES = 1 << 20  # at least so much room beyond the reserve before publishing goes on
-CHECK_SECONDS = 1.0  # asking the file system costs microseconds, but there is no point in asking for every commit
+SLACK_BYTES = 1 << 20  # least room beyond the reserve before publishing goes on
+CHECK_SECONDS = 1.0  # time between two looks at the free space, which cost microseconds
 
 
 class Reserve:
@@ -25,7 +25,7 @@ class Reserve:
         self._take()
 
     def release(self) -> bool:
-        """Give the space up; False if there is none to give. From now on the journal is full."""
+        """Give the space up. From now on the journal is full. Return False if there was no space to give."""
         if not self.released:
             self.released = True
             self._checked_at = self._clock()
@@ -35,7 +35,7 @@ class Reserve:
         return held > 0
 
     def regain(self) -> None:
-        """Take the space back if there is enough of it again."""
+        """Take the space back if the disk has enough room again."""
         now = self._clock()
         if not self.released or now - self._checked_at < CHECK_SECONDS:
             return
@@ -45,7 +45,7 @@ class Reserve:
             self._log(f"The disk of {self._path.parent} has space again: new messages are accepted.")
 
     def _take(self) -> bool:
-        """Whether the whole reserve is on disk now."""
+        """Create the reserve, and return whether all of it is on disk."""
         if _held_bytes(self._path) >= self.size:
             return True
         try:
@@ -65,6 +65,6 @@ def _held_bytes(path: Path) -> int:
 
 
 def _available(folder: Path) -> int:
-    """The bytes that a process without privileges may still write."""
+    """Return the bytes that a process without privileges may still write."""
     usage = os.statvfs(folder)
     return usage.f_bavail * usage.f_frsize

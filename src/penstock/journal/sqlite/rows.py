@@ -1,6 +1,6 @@
-"""The rows of a store as a backup reads them, from a process beside the writer, or while no process has the store open.
+"""The rows of a store for backups, read by a process beside the writer, or while no process has the store open.
 
-A view is held for one slice, so that the writer's log can be moved along between slices; closing changes nothing.
+A view is held for one slice, so that the writer can checkpoint its log between slices. Closing changes nothing.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class SqliteRows:
             return value(self._reader, SQL["last_seq"]) or 0
 
     def snapshot(self) -> Row | None:
-        found = self._slice(SQL["snapshots_newest"], (), 1)
-        return found[0] if found else None
+        rows = self._slice(SQL["snapshots_newest"], (), 1)
+        return rows[0] if rows else None
 
     def facts(self, after: int) -> list[Row]:
         return self._slice(SQL["facts_after"], (after,))
 
     def batches(self, topic: int, first: int) -> list[Row]:
         low, high = log_key(topic, first), log_key(topic, MAX_OFFSET)
-        found = self._slice(SQL["batches_from"], (low, high))
-        for row in found:
+        rows = self._slice(SQL["batches_from"], (low, high))
+        for row in rows:
             require_between(row[0], low, high)
-        return found
+        return rows
 
     def end(self, topic: int) -> int:
         span = log_key(topic, 0), log_key(topic, MAX_OFFSET)
@@ -65,8 +65,8 @@ class SqliteRows:
     def next_batch(self, topic: int, first: int) -> BatchSeal | None:
         start = log_key(topic, first)
         with self._reading:
-            found: list[Row] = self._reader.execute(SQL["next_seal"], (start,)).fetchall()
-        for key, until, crc in found:
+            rows: list[Row] = self._reader.execute(SQL["next_seal"], (start,)).fetchall()
+        for key, until, crc in rows:
             require_between(key, start, MAX_KEY)
             return BatchSeal(topic_of(key), first_of(key), until, crc)
         return None
@@ -76,12 +76,12 @@ class SqliteRows:
             return int(value(self._reader, "PRAGMA page_count") * value(self._reader, "PRAGMA page_size"))
 
     def quick_check(self) -> str:
-        """`ok`, or what is wrong with the structure of the database. It takes one view, 0.2 s per GiB."""
+        """Return `ok` or the fault in the structure of the database. Takes one view, 0.2 s per GiB."""
         with self._reading:
             return str(value(self._reader, "PRAGMA quick_check(1)"))
 
     def close(self) -> None:
-        """A log that was there stays as it is; an empty one that looking has made goes again."""
+        """Close the store. A log that existed before stays as it is. An empty one, created by reading, is removed."""
         if self._has_log:
             close_untouched(self._reader)
         else:
@@ -95,7 +95,7 @@ class SqliteRows:
             try:
                 for row in cursor.execute(sql, bindings):
                     rows.append(row)
-                    size += len(row[-1]) if isinstance(row[-1], bytes) else 0  # of damage, checking the row tells
+                    size += len(row[-1]) if isinstance(row[-1], bytes) else 0  # damage is found later
                     if size >= SLICE_BYTES or len(rows) >= rows_max:
                         break
             finally:

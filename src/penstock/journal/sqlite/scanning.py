@@ -1,7 +1,7 @@
-"""The log read by a process of its own, at full speed, while the writer's process goes on.
+"""Scans of the log at full speed, in a process beside the writer's.
 
-A scan never holds a view of the database while its results are consumed, so the writer's log can be moved along
-under the longest scan; every row is checked before it is handed out.
+A scan holds no view of the database while its results are consumed, so the writer can checkpoint its log during the
+longest scan. Every row is checked before it is handed out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.journal.sqlite.folder import database_in
 from penstock.journal.sqlite.readers import Readers
 
 FETCH_BYTES = 4 << 20  # read under one view
-PLACES_KEPT = 64  # cutting a range asks for the same batches again and again
+PLACES_KEPT = 64  # cutting a range asks for the same batches repeatedly
 
 
 class Places(NamedTuple):
@@ -37,7 +37,7 @@ class Places(NamedTuple):
 
 
 class Sized(msgspec.Struct, array_like=True, gc=False):
-    """The front of a stored message, of which only the place is looked at."""
+    """The first fields of a stored message, up to its position and size."""
 
     data: msgspec.Raw
     attributes: msgspec.Raw
@@ -62,11 +62,11 @@ class LogScanner:
     def batches(self, topic: int, first: int, until: int) -> Iterator[StoredBatch]:
         wanted = first
         while wanted < until:
-            found = self._fetch(topic, wanted, until)
-            if not found or (wanted > first and found[0].first > wanted):
+            batches = self._fetch(topic, wanted, until)
+            if not batches or (wanted > first and batches[0].first > wanted):
                 raise _gap(topic, wanted, until)
-            yield from found
-            wanted = found[-1].until
+            yield from batches
+            wanted = batches[-1].until
 
     def position_of(self, topic: int, offset: int) -> int:
         if offset == 0:
@@ -75,7 +75,7 @@ class LogScanner:
         return places.positions[offset - places.first]
 
     def offset_of(self, topic: int, position: int, low: int, high: int) -> int:
-        """By guessing from the mean size between two known places, and by halves where the guess is far off."""
+        """Guess from the mean size between two known offsets, and halve the range when a guess was far off."""
         start, end = self.position_of(topic, low), self.position_of(topic, high)
         halve = False
         while low < high and start < position:
@@ -95,27 +95,27 @@ class LogScanner:
         self._readers.close()
 
     def _fetch(self, topic: int, first: int, until: int) -> list[StoredBatch]:
-        places = {"topic": log_key(topic, 0), "first": log_key(topic, first), "last": log_key(topic, until - 1)}
-        found: list[StoredBatch] = []
+        keys = {"topic": log_key(topic, 0), "first": log_key(topic, first), "last": log_key(topic, until - 1)}
+        batches: list[StoredBatch] = []
         with self._reading:
-            rows = self._rows(places)
+            rows = self._rows(keys)
         for row in rows:
             check_batch(row)
-            require_between(row[0], places["topic"], log_key(topic, MAX_OFFSET))
+            require_between(row[0], keys["topic"], log_key(topic, MAX_OFFSET))
             batch = StoredBatch(first_of(row[0]), row[1], row[4])
-            if found and batch.first != found[-1].until:
-                raise _gap(topic, found[-1].until, batch.first)
+            if batches and batch.first != batches[-1].until:
+                raise _gap(topic, batches[-1].until, batch.first)
             if batch.until > first:
-                found.append(batch)
-        return found
+                batches.append(batch)
+        return batches
 
-    def _rows(self, places: dict[str, int]) -> list[Row]:
+    def _rows(self, keys: dict[str, int]) -> list[Row]:
         rows: list[Row] = []
         size = 0
         with self._readers.connection() as reader:
             cursor = reader.cursor()
             try:
-                for row in cursor.execute(SQL["read_batches"], places):
+                for row in cursor.execute(SQL["read_batches"], keys):
                     rows.append(row)
                     size += len(row[4])
                     if size >= FETCH_BYTES:
