@@ -251,7 +251,7 @@ class AsyncMessageQueue:
         return self.engine.tail(subscription.topic)
 
     def revision(self, name: str) -> Revision:
-        """Return a value from before a pull. From it the wait after the pull sees whether messages came meanwhile."""
+        """Return a value before a pull, by which the wait after the pull sees whether messages came meanwhile."""
         with self.engine.lock:
             return revision(self.engine.broker.state, name)
 

@@ -28,7 +28,7 @@ class Failure(msgspec.Struct):
 
 
 class Line(msgspec.Struct):
-    """A line that the process prints: one of these."""
+    """A line that the process prints. One field is set."""
 
     progress: BackupProgress | None = None
     backup: BackupReport | None = None

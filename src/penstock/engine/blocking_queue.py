@@ -296,7 +296,7 @@ class MessageQueue:
 
     def oldest_unacked_age_seconds(self, subscription_name: str) -> float:
         """Return the age of the oldest unacked message. 0: there is none."""
-        self.subscription(subscription_name)  # or says that there is none
+        self.subscription(subscription_name)  # raises NotFoundError if there is none
         published = self._drive(lambda broker: commands.oldest_publish_time(broker, subscription_name))
         return max(0, self._time_of(subscription_name)() - published) / 1e9 if published is not None else 0.0
 
@@ -336,11 +336,11 @@ class MessageQueue:
         return lookups.snapshots(self._current())
 
     def statistics(self) -> BrokerStatistics:
-        found = self._current().statistics()
+        statistics = self._current().statistics()
         while self.engine.ages.wanted:  # messages that are not in memory
             self._finish(self.engine.ages.read)
-            found = self.engine.statistics()
-        return found
+            statistics = self.engine.statistics()
+        return statistics
 
     # ------------------------------------------------------------------ the specification's names (004)
 
@@ -355,14 +355,14 @@ class MessageQueue:
         return lookups.find_topic(self._current(), topic_name)
 
     def get_subscription(self, subscription_name: str) -> QueueSubscription | None:
-        found = lookups.find_subscription(self._current(), subscription_name)
-        return QueueSubscription.of(found) if found is not None else None
+        metadata = lookups.find_subscription(self._current(), subscription_name)
+        return QueueSubscription.of(metadata) if metadata is not None else None
 
     def get_subscriptions_for_topic(self, topic_name: str) -> list[QueueSubscription]:
-        return [QueueSubscription.of(each) for each in self.subscriptions(topic_name)]
+        return [QueueSubscription.of(metadata) for metadata in self.subscriptions(topic_name)]
 
     def get_all_subscriptions(self) -> list[QueueSubscription]:
-        return [QueueSubscription.of(each) for each in self.subscriptions()]
+        return [QueueSubscription.of(metadata) for metadata in self.subscriptions()]
 
 
 _FIELDS = {*InternalMessage._fields, "length"}

@@ -22,9 +22,11 @@ from penstock.broker.model import FOREVER, SECOND
 from penstock.errors import InvalidArgumentError
 
 LOOK_EVERY = SECOND // 10  # how soon `now` follows a wall clock that was set forward
-TURNS = 20  # of an event loop, from a wake-up to a message in a listener's hands, with some to spare
-STRETCH_SECONDS = 10.0  # the timers of a loop do not count a sleep: an alarm looks at the clock at least so often
-EARLY_SECONDS = 0.001  # how long an alarm waits at least if the timer of the loop was early
+TURNS = 20  # turns of an event loop, more than from a wake-up to a message at a listener
+STRETCH_SECONDS = (
+    10.0  # timers of a loop do not count a sleep of the machine, so an alarm looks at the clock this often
+)
+EARLY_SECONDS = 0.001  # least wait of an alarm whose timer was early
 
 log = logging.getLogger("penstock")
 
@@ -194,8 +196,8 @@ class ManualClock:
             self._now = max(self._now, at)
             self._alarms.ring_next()
         self._now = until
-        for each in list(self.followers):
-            each.look_again()
+        for follower in list(self.followers):
+            follower.look_again()
 
     async def pass_by(self, seconds: float) -> None:
         """Advance the clock for programs in the running loop.
@@ -213,7 +215,7 @@ class ManualClock:
 
     @property
     def alarms(self) -> int:
-        """Return the number of alarms that are set."""
+        """The number of alarms that are set."""
         return len(self._alarms)
 
 
@@ -225,9 +227,9 @@ async def turns(count: int = TURNS) -> None:
 
 async def sleep_until(clock: Clock, at: int) -> None:
     """Sleep until a clock has reached an instant."""
-    come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    alarm = clock.alarm(at, lambda: None if come.done() else come.set_result(None))
+    reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    alarm = clock.alarm(at, lambda: None if reached.done() else reached.set_result(None))
     try:
-        await come
+        await reached
     finally:
         alarm.cancel()

@@ -48,7 +48,7 @@ class Pause(NamedTuple):
 Question: TypeAlias = Need | Find | PublishTime | Pause
 Steps: TypeAlias = Generator[Question, "int | None", T]
 Now: TypeAlias = Callable[[], int]
-TimeOf: TypeAlias = Callable[[str], int]  # of a topic by its name
+TimeOf: TypeAlias = Callable[[str], int]  # the time of a topic by its name
 
 
 def pull(
@@ -149,8 +149,8 @@ def first_offset_at(broker: Broker, _now: Now, topic_name: str, at: int) -> Step
     tail = topic.tail
     if topic.head == tail or topic.last_publish_at < at:
         return tail
-    found = yield Find(topic.number, at)
-    return max(found, topic.head) if found is not None else tail
+    offset = yield Find(topic.number, at)
+    return max(offset, topic.head) if offset is not None else tail
 
 
 def create_subscription_at(
@@ -230,14 +230,14 @@ def _trim(broker: Broker, now: Now, topic: Topic) -> Steps[None]:
     offsets = {}
     for time in broker.retention_times(at, topic):
         tail = topic.tail  # messages published before the answer arrives are younger
-        found = yield Find(topic.number, time)
-        offsets[time] = tail if found is None else found
+        offset = yield Find(topic.number, time)
+        offsets[time] = tail if offset is None else offset
     fullest = yield from _first_within_cap(broker, topic)
     positions, until = dict[int, int](), MAX_OFFSET
     while topic.number in broker.state.topics and (need := broker.lapse(at, topic, offsets, positions)) is not None:
         yield need
     while topic.number in broker.state.topics and (need := broker.trim(at, topic, offsets, fullest, until)) is not None:
-        until = need.first  # what is acked until it is read has time: it would be another message again and again
+        until = need.first  # later messages wait, or acks during the read would ask for another message each time
         yield need
 
 
@@ -261,23 +261,23 @@ def _first_within_cap(broker: Broker, topic: Topic) -> Steps[int]:
 def leased(broker: Broker, name: str) -> Steps[list[tuple[Delivery, int, int]]]:
     """Return the leases of a subscription, oldest message first, with their deadlines and numbers of extensions."""
     subscription = broker.state.subscription(name)
-    topic, found = broker.state.read_topic(subscription), []
+    topic, leases = broker.state.read_topic(subscription), []
     for offset in sorted(subscription.outstanding) if topic is not None else ():
         message = (yield from _message(broker, topic, offset)) if topic is not None else None
         entry = subscription.outstanding.get(offset)
         if message is not None and topic is not None and entry is not None and entry.leased:
             message = message if entry.body is None else message._replace(data=entry.body)
             delivery = Delivery(message, subscription.number, topic.first_id, entry.stamp, entry.attempts)
-            found.append((delivery, entry.due, entry.extensions))
-    return found
+            leases.append((delivery, entry.due, entry.extensions))
+    return leases
 
 
 def _message(broker: Broker, topic: Topic, offset: int) -> Steps[Message | None]:
     while topic.number in broker.state.topics and topic.head <= offset:
-        found = broker.look_up(topic, offset)
-        if isinstance(found, Message):
-            return found
-        yield found
+        message = broker.look_up(topic, offset)
+        if isinstance(message, Message):
+            return message
+        yield message
     return None
 
 

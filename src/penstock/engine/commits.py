@@ -23,7 +23,7 @@ from penstock.journal.port import Commit, Journal, JournalFailedError, JournalFu
 
 log = logging.getLogger("penstock")
 
-LOSSES_KEPT = 1024  # refusals remembered, for callers that come late to ask
+LOSSES_KEPT = 1024  # refusals remembered, for callers that ask late
 
 
 class Loss(NamedTuple):
@@ -48,11 +48,11 @@ class Group:
     def add(self, facts: Sequence[Fact], batches: Sequence[Batch]) -> None:
         self.facts.extend(facts)
         for batch in batches:
-            known = self.messages.get(batch.topic)
-            if known is None:
+            messages = self.messages.get(batch.topic)
+            if messages is None:
                 self.messages[batch.topic] = list(batch.messages)
             else:
-                known.extend(batch.messages)
+                messages.extend(batch.messages)
 
     def commit(self) -> Commit:
         batches = [Batch(topic, messages[0].offset, messages) for topic, messages in self.messages.items()]
@@ -65,7 +65,7 @@ class Commits:
         self._pending_lock = threading.Lock()  # held for moments: the list of groups
         self._commit_lock = threading.Lock()  # held while a commit runs: one writer
         self._groups: list[Group] = []
-        self._in_hand: list[Group] = []  # being committed right now
+        self._in_commit: list[Group] = []  # being committed right now
         self._submitted = 0
         self.durable = 0  # decisions up to this number are committed, or lost
         self._losses: deque[Loss] = deque(maxlen=LOSSES_KEPT)
@@ -101,15 +101,15 @@ class Commits:
         with self._commit_lock:
             with self._pending_lock:
                 groups, self._groups = self._groups, []
-                self._in_hand = groups
+                self._in_commit = groups
             for group in groups:
                 self._commit(group)
-            self._in_hand = []
+            self._in_commit = []
 
     def holds(self, topic: int) -> bool:
         """Return whether messages of a topic are not yet committed."""
         with self._pending_lock:
-            return any(topic in group.messages for group in (*self._in_hand, *self._groups))
+            return any(topic in group.messages for group in (*self._in_commit, *self._groups))
 
     def wait(self, number: int) -> None:
         """Wait until a decision is durable, and commit it if no other thread does. Raise if the decision is lost."""
@@ -165,7 +165,7 @@ class Commits:
             self.stalled = JournalFailedError()
 
     def _note(self, group: Group, seconds: float) -> None:
-        size = sum(each[-1].position + each[-1].size - each[0].position for each in group.messages.values())
+        size = sum(batch[-1].position + batch[-1].size - batch[0].position for batch in group.messages.values())
         self.meter.note(seconds, facts=len(group.facts), bytes_written=size)
 
     def _forget(self, facts: Sequence[Fact]) -> None:

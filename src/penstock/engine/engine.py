@@ -309,8 +309,8 @@ class Engine:
     # ------------------------------------------------------------------ reading for a command
 
     def tail(self, topic: int) -> int:
-        found = self.broker.state.topics.get(topic)
-        return found.tail if found is not None else 0
+        record = self.broker.state.topics.get(topic)
+        return record.tail if record is not None else 0
 
     def read(self, question: Question, tail: int) -> Answer:
         """Read the messages that a step asks for. Only messages below `tail` are committed."""
@@ -388,17 +388,17 @@ def in_loop(listener: Listener) -> Listener:
     """Return a listener that is called in the running event loop, whatever thread reports the fact."""
     loop, thread = asyncio.get_running_loop(), threading.get_ident()
 
-    def called(*facts: Any) -> None:
+    def call(*facts: Any) -> None:
         if threading.get_ident() == thread:
             listener(*facts)
         elif not loop.is_closed():
             loop.call_soon_threadsafe(listener, *facts)
 
-    return called
+    return call
 
 
 def _place(error: Exception) -> str:
     """Return the innermost line of our code in a traceback, without the error text, which may hold client data."""
-    frames = [each for each in extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(PACKAGE)]
+    frames = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(PACKAGE)]
     where = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "unknown"
     return f"{where} {type(error).__name__}"

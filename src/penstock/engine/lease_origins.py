@@ -33,7 +33,7 @@ class LeaseOrigins:
         stamps = self._stamps.setdefault(number, {})
         stamps[stamp] = origin
         if deliveries[-1].stamp != stamp:  # the pull took more than one step
-            stamps.update(dict.fromkeys((each.stamp for each in deliveries), origin))
+            stamps.update(dict.fromkeys((delivery.stamp for delivery in deliveries), origin))
         if len(stamps) > self._sweep_at.get(number, KEPT_MIN):
             self._sweep(number)
 
@@ -42,8 +42,8 @@ class LeaseOrigins:
 
     def forget(self, deliveries: Sequence[Delivery]) -> None:
         """Remove the origins of leases that have no consumer."""
-        for each in deliveries:
-            self._stamps.get(each.subscription, {}).pop(each.stamp, None)
+        for delivery in deliveries:
+            self._stamps.get(delivery.subscription, {}).pop(delivery.stamp, None)
 
     def replace(self, subscription: int, old: int, new: int) -> None:
         """Keep the origin of a lease that continues under another stamp."""
@@ -59,5 +59,5 @@ class LeaseOrigins:
         subscription = self._state().subscriptions.get(number)
         entries = subscription.outstanding.values() if subscription is not None else ()
         live = {entry.stamp for entry in entries if entry.leased}
-        self._stamps[number] = {stamp: each for stamp, each in self._stamps[number].items() if stamp in live}
+        self._stamps[number] = {stamp: origin for stamp, origin in self._stamps[number].items() if stamp in live}
         self._sweep_at[number] = max(KEPT_MIN, 2 * len(live))

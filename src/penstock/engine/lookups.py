@@ -1,4 +1,4 @@
-"""Lookups: what both queues answer at once, as records that do not change under the reader.
+"""Lookups, which both queues answer at once, with records that do not change under the reader.
 
 Other threads may decide at the same time, so a lookup takes the engine's lock, or a comment says why it need not.
 """
@@ -52,17 +52,17 @@ def find_subscription(engine: Engine, key: str | int) -> SubscriptionMetadata | 
 
 
 def topic(engine: Engine, name: str) -> TopicMetadata:
-    found = find_topic(engine, name)
-    if found is None:
+    metadata = find_topic(engine, name)
+    if metadata is None:
         raise NotFoundError(f"Topic not found: {name}")
-    return found
+    return metadata
 
 
 def subscription(engine: Engine, name: str) -> SubscriptionMetadata:
-    found = find_subscription(engine, name)
-    if found is None:
+    metadata = find_subscription(engine, name)
+    if metadata is None:
         raise NotFoundError(f"Subscription not found: {name}")
-    return found
+    return metadata
 
 
 def topics(engine: Engine) -> list[TopicMetadata]:
@@ -99,8 +99,8 @@ def numbered_names(engine: Engine, kind: Kind, most: int | None = None) -> dict[
     """Return names by the numbers of their resources: all of them, or those of the oldest resources."""
     with engine.lock:
         state = engine.broker.state
-        known: Mapping[int, Topic | Subscription] = state.topics if kind == "topics" else state.subscriptions
-        return {number: subscription.name for number, subscription in islice(known.items(), most)}
+        resources: Mapping[int, Topic | Subscription] = state.topics if kind == "topics" else state.subscriptions
+        return {number: resource.name for number, resource in islice(resources.items(), most)}
 
 
 def reader_names(engine: Engine, topic_name: str) -> list[str]:
@@ -137,8 +137,8 @@ def snapshots(engine: Engine) -> list[SnapshotDump]:
 
 def backlog(engine: Engine, name: str) -> Backlog:
     with engine.lock:
-        found = engine.broker.state.subscription(name)
-        return backlog_of(engine.broker.state.read_topic(found), found)
+        subscription = engine.broker.state.subscription(name)
+        return backlog_of(engine.broker.state.read_topic(subscription), subscription)
 
 
 def preview_seek(engine: Engine, name: str, *, offset: int = 0, snapshot: str = "") -> SeekPreview:
@@ -180,8 +180,8 @@ def subscription_statistics(engine: Engine, names: Sequence[str]) -> list[Subscr
 def sequences(engine: Engine, topic_name: str, producer: str, epoch: int) -> list[int]:
     """Return the sequence numbers of a producer's epoch whose publishes the topic would recognize as repeated."""
     with engine.lock:
-        known = engine.broker.state.topic(topic_name).producers.get(producer)
-        return list(known.answers) if known is not None and known.epoch == epoch else []
+        record = engine.broker.state.topic(topic_name).producers.get(producer)
+        return list(record.answers) if record is not None and record.epoch == epoch else []
 
 
 def topics_of_producer(engine: Engine, producer: str) -> list[str]:
@@ -203,12 +203,12 @@ def leases(engine: Engine, name: str, first: int, most: int) -> list[Lease]:
         topic, entries = state.read_topic(subscription), subscription.outstanding
         if topic is None:
             return []
-        found = []
+        leases = []
         for offset in nsmallest(most, (o for o, entry in entries.items() if entry.leased and o >= first)):
             entry, id_text = entries[offset], str(topic.first_id + offset)
             origin = engine.lease_origins.find(subscription.number, entry.stamp) or (None, None, None)
-            found.append(Lease(offset, id_text, entry.due, entry.attempts, entry.extensions, *origin))
-        return found
+            leases.append(Lease(offset, id_text, entry.due, entry.attempts, entry.extensions, *origin))
+        return leases
 
 
 def holdings(engine: Engine, name: str, most: int) -> list[Holding]:
@@ -216,18 +216,18 @@ def holdings(engine: Engine, name: str, most: int) -> list[Holding]:
     with engine.lock:
         subscription, find = engine.broker.state.subscription(name), engine.lease_origins.find
         leased = islice((entry for entry in subscription.outstanding.values() if entry.leased), most)
-        stamps: dict[int, list[int]] = {}  # how many leases, and the first to end
+        stamps: dict[int, list[int]] = {}  # number of leases, and the earliest deadline
         for entry in leased:
-            found = stamps.setdefault(entry.stamp, [0, entry.due])
-            found[0] += 1
-            found[1] = min(found[1], entry.due)
-        together: dict[tuple[str | None, str | None], Holding] = {}
+            pair = stamps.setdefault(entry.stamp, [0, entry.due])
+            pair[0] += 1
+            pair[1] = min(pair[1], entry.due)
+        holdings: dict[tuple[str | None, str | None], Holding] = {}
         for stamp, (leases, due) in stamps.items():
             door, holder, at = find(subscription.number, stamp) or (None, None, None)
-            known = together.get((door, holder), Holding(door, holder, 0, at, due))
-            since = at if known.since is None else known.since if at is None else min(at, known.since)
-            together[door, holder] = Holding(door, holder, known.leases + leases, since, min(due, known.deadline))
-        return list(together.values())
+            held = holdings.get((door, holder), Holding(door, holder, 0, at, due))
+            since = at if held.since is None else held.since if at is None else min(at, held.since)
+            holdings[door, holder] = Holding(door, holder, held.leases + leases, since, min(due, held.deadline))
+        return list(holdings.values())
 
 
 def unacked(engine: Engine, name: str, first: int, most: int) -> list[int]:
@@ -247,22 +247,22 @@ def unsettled(engine: Engine, name: str, first: int, most: int) -> list[Unsettle
     """Return the same messages as `unacked`, each with its stage and the time it waits for."""
     with engine.lock:
         subscription, find = engine.broker.state.subscription(name), engine.lease_origins.find
-        found = []
+        messages = []
         for offset in unacked(engine, name, first, most):
             entry = subscription.outstanding.get(offset)
             if entry is None:
                 unread = offset >= subscription.cursor
-                found.append(Unsettled(offset, "unread" if unread else "held", 0, 0, None, None))
+                messages.append(Unsettled(offset, "unread" if unread else "held", 0, 0, None, None))
             else:
                 origin = find(subscription.number, entry.stamp) if entry.leased else None
                 who = (origin.door, origin.holder) if origin is not None else (None, None)
                 leased = entry.leased
-                found.append(Unsettled(offset, "leased" if leased else "waiting", entry.due, entry.attempts, *who))
-        return found
+                messages.append(Unsettled(offset, "leased" if leased else "waiting", entry.due, entry.attempts, *who))
+        return messages
 
 
 def _unread(subscription: Subscription, topic: Topic, first: int) -> Iterator[int]:
-    """Yield the offsets that the subscription has never looked at."""
+    """Yield the unread offsets of a subscription, from `first` on."""
     offset = max(first, subscription.cursor)
     for skipped, until in [*subscription.skips, (topic.tail, topic.tail)]:
         yield from range(offset, skipped)
@@ -296,8 +296,8 @@ def _topic(engine: Engine, key: str | int) -> Topic | None:
 
 def _subscription(engine: Engine, key: str | int) -> Subscription | None:
     state = engine.broker.state
-    found = state.subscription_names.get(key) if isinstance(key, str) else state.subscriptions.get(key)
-    if found is None or not found.options.expiration_seconds:
-        return found
-    engine.expire_unused(found.name)
-    return engine.broker.state.subscription_names.get(found.name)
+    subscription = state.subscription_names.get(key) if isinstance(key, str) else state.subscriptions.get(key)
+    if subscription is None or not subscription.options.expiration_seconds:
+        return subscription
+    engine.expire_unused(subscription.name)
+    return engine.broker.state.subscription_names.get(subscription.name)

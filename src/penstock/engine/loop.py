@@ -25,7 +25,7 @@ from penstock.errors import FailedPreconditionError, PenstockError
 T = TypeVar("T")
 
 MAINTAIN_EVERY = 16  # commits under load between two slices of the journal's upkeep
-IDLE_SECONDS = 1.0  # how often the journal is looked after when nothing else is to do
+IDLE_SECONDS = 1.0  # time between two slices of the journal's upkeep when idle
 
 
 class EngineLoop:
@@ -44,15 +44,15 @@ class EngineLoop:
                 raise FailedPreconditionError("The message queue belongs to another event loop, which is still open")
             return
         if self._loop is not None:
-            self.wakeups.close()  # the waiters went with their loop
+            self.wakeups.close()  # the waiters ended with their loop
         self._loop = loop
         self._writer.begin()
         self.wakeups = Wakeups(self._engine)
         self._keeper = loop.create_task(self._keep_house())
 
     async def end(self) -> None:
-        """Commit what is pending."""
-        self.begin()  # never begun, it ends the same way
+        """Commit pending decisions, and stop the writer."""
+        self.begin()  # in case it never began
         self._keeper.cancel()
         self.wakeups.stop()
         self.wakeups.close()

@@ -46,16 +46,16 @@ class Clocks:
         if not self.own:
             return self._clock
         state = self._state()
-        for each in about:
-            if isinstance(each, int):
-                known: Subscription | SnapshotDump | None = state.subscriptions.get(each)
+        for key in about:
+            if isinstance(key, int):
+                resource: Subscription | SnapshotDump | None = state.subscriptions.get(key)
             else:
-                known = state.subscription_names.get(each) or state.snapshots.get(each)
-            if known is not None:
-                return self.of_topic(known.topic_name)
-            if each in state.topic_names:
-                return self.of_topic(str(each))
-        return self.of_topic(next((each for each in about if isinstance(each, str)), ""))
+                resource = state.subscription_names.get(key) or state.snapshots.get(key)
+            if resource is not None:
+                return self.of_topic(resource.topic_name)
+            if key in state.topic_names:
+                return self.of_topic(str(key))
+        return self.of_topic(next((key for key in about if isinstance(key, str)), ""))
 
     def of_topic(self, name: str) -> Clock:
         return self.own.get(self.namespace_of(name), self._clock) if self.own else self._clock

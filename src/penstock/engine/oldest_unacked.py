@@ -55,8 +55,8 @@ class Ages:
             if number not in self.wanted:  # the message was cached meanwhile
                 continue
             lowest = subscription.lowest_unacked()
-            found = yield PublishTime(topic.number, lowest)
-            if found is None:  # it cannot be read: do not retry, and rather report too old than too young
-                found = topic.created_at if before is None else before
-            self._known[number] = lowest, found
+            at = yield PublishTime(topic.number, lowest)
+            if at is None:  # the message cannot be read: do not retry, and report its age too high, not too low
+                at = topic.created_at if before is None else before
+            self._known[number] = lowest, at
             self.wanted.pop(number, None)

@@ -1,4 +1,4 @@
-"""Options as programs write them: read, checked and shown by name.
+"""Options as programs write them, which are read, checked and shown by name.
 
 Every option is declared once, with its name and the kind of its values: the options of the broker in `broker/model.py`,
 those of consumers and publishers in `pubsub/options.py`. An error names the option as the caller wrote it, and an error
@@ -27,7 +27,7 @@ class NotOfKindError(InvalidArgumentError):
     """A value has the wrong type."""
 
     def __init__(self, message: str | None = None, plain: str = "") -> None:
-        """`plain`: the same sentence without Python terms, for authors of documents."""
+        """Set `plain` to the same sentence without Python terms, for authors of documents."""
         super().__init__(message)
         self.plain = plain
 

@@ -46,8 +46,8 @@ class ReadAhead:
             return block
         return self.run(self._journal.read, *need, True)
 
-    def run(self, question: Callable[..., T], *words: Any) -> Future[T]:
-        return self._threads.submit(question, *words)
+    def run(self, function: Callable[..., T], *args: Any) -> Future[T]:
+        return self._threads.submit(function, *args)
 
     def go_on(self, broker: Broker, block: Block) -> None:
         """Start to read the block after a loaded one, as far as messages are committed."""
@@ -59,8 +59,8 @@ class ReadAhead:
         if first >= tail or broker.cache.get(topic_number, first) is not None:
             return
         with self._lock:
-            known = self._ahead.get(topic_number)
-            if known is not None and known[0] == first:  # another reader of the topic is as far as this one
+            ahead = self._ahead.get(topic_number)
+            if ahead is not None and ahead[0] == first:  # another reader of the topic is as far as this one
                 return
             need = broker.cache.need(topic_number, first, tail, topic.mean_bytes())
             self._ahead[topic_number] = (first, self.run(self._journal.read, *need, True))
@@ -79,7 +79,7 @@ def answer(journal: Journal, question: Find | PublishTime | Pause) -> int | None
     if isinstance(question, Find):
         return journal.find(question.topic, question.at)
     try:
-        found = journal.read(question.topic, question.offset, question.offset + 1)
+        messages = journal.read(question.topic, question.offset, question.offset + 1)
     except DamagedStoreError:  # a read of the message itself reports the damage
         return None
-    return found[0].publish_time if found else None
+    return messages[0].publish_time if messages else None

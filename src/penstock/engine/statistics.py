@@ -99,9 +99,9 @@ DOOR_COUNTS = ("publishes", "messages_in", "pulls", "messages_out", "acks", "ret
 
 
 def _note(flows: dict[str, int], name: str, messages: int) -> None:
-    known = flows.get(name)
-    if known is not None:
-        flows[name] = known + messages
+    total = flows.get(name)
+    if total is not None:
+        flows[name] = total + messages
     elif len(flows) < FLOWS_MAX:  # the bound matters only while `take_flows` is not called
         flows[name] = messages
 
@@ -139,7 +139,7 @@ class CommitMeter:
 
     def statistics(self) -> CommitStatistics:
         counts = list(self._counts)
-        buckets = [(bound, sum(counts[: place + 1])) for place, bound in enumerate(COMMIT_SECONDS_BOUNDS)]
+        buckets = [(bound, sum(counts[: index + 1])) for index, bound in enumerate(COMMIT_SECONDS_BOUNDS)]
         return CommitStatistics(sum(counts), self._facts, self._bytes_written, self._seconds, buckets)
 
 
@@ -152,8 +152,8 @@ def statistics(
     state = broker.state
     topics = [statistics_of_topic(topic) for topic in state.topics.values()] if resources else []
     subscriptions = [
-        statistics_of_subscription(broker, each, ages, time_of(each.topic_name))
-        for each in (state.subscriptions.values() if resources else ())
+        statistics_of_subscription(broker, reader, ages, time_of(reader.topic_name))
+        for reader in (state.subscriptions.values() if resources else ())
     ]
     return BrokerStatistics(topics, subscriptions, meter.statistics(), dict(broker.refused))
 
@@ -213,19 +213,19 @@ def _due_age_seconds(broker: Broker, topic: Topic | None, subscription: Subscrip
         return 0.0
     accepts, cursor, lowest = subscription.accepts, subscription.cursor, subscription.lowest_unacked()
     oldest = [lowest] if lowest < cursor else []
-    back = [each for each in subscription.ready[:1] if each in subscription.outstanding]
+    returned = [offset for offset in subscription.ready[:1] if offset in subscription.outstanding]
     unread = range(cursor, topic.tail)
     dues, unknown = [], False
-    for place in (*oldest, *back, *unread[:DUE_LOOKED_AT], *unread[-1:]):
-        message, entry = broker.look_up(topic, place), subscription.outstanding.get(place)
+    for offset in (*oldest, *returned, *unread[:DUE_LOOKED_AT], *unread[-1:]):
+        message, entry = broker.look_up(topic, offset), subscription.outstanding.get(offset)
         if isinstance(message, Message):
-            if place < cursor or accepts is None or accepts(message.attributes):
+            if offset < cursor or accepts is None or accepts(message.attributes):
                 dues.append(max(message.publish_time, message.visible_at))
                 if dues[-1] == message.publish_time:  # no later message has an earlier due time
                     break
         elif entry is not None and not entry.leased and entry.due > now:
             dues.append(entry.due)
-        elif place == lowest:
+        elif offset == lowest:
             return age
         else:
             unknown = True

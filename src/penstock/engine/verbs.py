@@ -65,4 +65,4 @@ def command(make: Callable[Concatenate[Broker, Now, P], Steps[T]]) -> Callable[C
 
 def _names(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     """Return the names among the arguments of a call. They choose the clock of the command."""
-    return [each for each in (*args, *kwargs.values()) if isinstance(each, str)]
+    return [value for value in (*args, *kwargs.values()) if isinstance(value, str)]

@@ -1,4 +1,4 @@
-"""Records of topics, subscriptions and leases for readers outside the broker: its state stays inside."""
+"""Records of topics, subscriptions and leases, for readers outside the broker."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Lease(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """The leases of one consumer on a subscription, of those that were looked at. `door`, `holder`: as in a Lease."""
+    """The leases of one consumer, among the leases looked at. `door` and `holder` are as in a Lease."""
 
     door: str | None
     holder: str | None

@@ -19,7 +19,7 @@ from penstock.broker.subscription import Subscription
 from penstock.engine.clock import Alarm
 from penstock.engine.engine import Engine, in_loop
 
-MOMENT = SECOND // 1000  # an alarm for the past rings after this, or two overdue things would wake each other for ever
+MOMENT = SECOND // 1000  # delay of an alarm for the past, so that two overdue messages do not wake each other for ever
 
 _CHANGES = (f.Detached, f.Sought, f.SubscriptionChanged, f.SubscriptionDeleted)
 _MOVES = (f.Acked, f.Adopted, f.Delayed, f.Delivered, f.Extended, f.Removed, f.Returned)
@@ -106,7 +106,7 @@ class Wakeups:
             await called
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():
-                self.wake(number, 1)  # it was woken and leaves all the same: the next one goes
+                self.wake(number, 1)  # it was woken but leaves, so the next waiter is woken
             raise
         finally:
             over.cancel()
@@ -201,7 +201,7 @@ class Wakeups:
         self._drop_alarm(subscription.number)
         clock = self._engine.clocks.of_topic(subscription.topic_name)
         if due <= clock.now():
-            clock = self._engine.clock  # one of its own may stand still
+            clock = self._engine.clock  # the clock of a namespace may stand still
             at = clock.now() + MOMENT
         else:
             at = due

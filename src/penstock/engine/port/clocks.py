@@ -1,4 +1,4 @@
-"""Clocks of resources, and the consumers that a moved clock cares for, as doors see them."""
+"""Clocks of resources, and the consumers whose leases a moved clock extends, as doors see them."""
 
 from __future__ import annotations
 
