@@ -14,7 +14,7 @@ from penstock.services.reading import Range, blocks
 from penstock.wire.turns import Share
 
 PAGE_MESSAGES = 1000  # looked at in one step
-LIST_BYTES_MAX = 8 << 20  # of listed messages, and never less than one message
+LIST_BYTES_MAX = 8 << 20  # of listed messages, but at least one message is listed
 SCAN_MESSAGES_MAX = 100_000  # looked at before a list ends as incomplete
 LOOK_SECONDS = 0.25  # between two looks: messages may expire without a fact
 REST = 4  # pause after a look, as a multiple of the look, so that waiting does not slow down consumers that ack fast

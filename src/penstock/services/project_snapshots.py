@@ -204,7 +204,7 @@ def _state_of(subscription: SubscriptionMetadata, answer: SnapshotDump | BaseExc
 def _outcome(
     subscription: SubscriptionState, now: SubscriptionMetadata | None, is_same: bool, is_kept: bool
 ) -> RestoreOutcome:
-    """`is_same`: the topic was not deleted since. `is_kept`: the snapshot of the subscription has not expired."""
+    """Return the outcome for a subscription. `is_same`: its topic was not deleted. `is_kept`: its snapshot is valid."""
     name, topic = subscription.name, subscription.topic
     exists = now is not None and not now.detached
     if not is_same:

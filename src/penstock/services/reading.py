@@ -42,18 +42,18 @@ async def blocks(
     """
     count, looked_at = BLOCK_MESSAGES, -1
     while span.first < span.until:
-        found = await queue.find_topic(topic.number)
-        if found is None:
+        current = await queue.find_topic(topic.number)
+        if current is None:
             raise NotFoundError(f"Topic not found: {topic.name}")
-        span = Range(max(span.first, found.head), span.until)
+        span = Range(max(span.first, current.head), span.until)
         part = Range(max(span.first, span.until - count), span.until) if descending else span
         part = Range(part.first, min(part.until, part.first + count))
         messages: list[Message] = []
         if part.first < part.until:
             async with share:
-                messages = await queue.read(found.name, *part, BLOCK_BYTES)
+                messages = await queue.read(current.name, *part, BLOCK_BYTES)
         if not messages and looked_at < part.first < part.until:
-            looked_at = part.first  # trimmed while it was read: look where the topic begins now
+            looked_at = part.first  # trimmed while it was read: look up the new head
         elif descending and messages and messages[-1].offset + 1 < part.until:
             count = max(1, len(messages) // 2)  # too many bytes: the end of the range is needed first
         elif descending:
@@ -82,5 +82,5 @@ def _split(messages: list[Message]) -> list[list[Message]]:
 
 
 async def filter_messages(messages: list[Message], test: Predicate | None, share: Share) -> list[Message]:
-    """Return the messages that pass the test, which is made in slices of the share."""
+    """Return the messages that pass the test, which runs in slices of the share."""
     return messages if test is None else await share.filter(test, messages)

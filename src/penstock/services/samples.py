@@ -177,15 +177,15 @@ class Samples:
     def of_topic(self, name: str) -> Sequence[float]:
         """Return the recent rates of the sampled counters of a topic."""
         number = self._traffic.find_topic(name)
-        found = [interval.topics[number] for interval in self._intervals if number in interval.topics]
-        return [self._mean(total) for total in _sums_of(NO_TOPIC_COUNTS, found)]
+        counts = [interval.topics[number] for interval in self._intervals if number in interval.topics]
+        return [self._mean(total) for total in _sums_of(NO_TOPIC_COUNTS, counts)]
 
     def of_subscription(self, name: str) -> Sequence[float]:
         """Return the recent rates of the sampled counters of a subscription."""
         number = self._traffic.find_subscription(name)
         traffic = [interval.subscriptions.get(number) for interval in self._intervals]
-        found = [subscription.counted for subscription in traffic if subscription is not None]
-        return [self._mean(total) for total in _sums_of(NO_SUBSCRIPTION_COUNTS, found)]
+        counts = [subscription.counted for subscription in traffic if subscription is not None]
+        return [self._mean(total) for total in _sums_of(NO_SUBSCRIPTION_COUNTS, counts)]
 
     def busy_topics(self) -> set[str]:
         """Return topics with recent traffic."""
@@ -293,7 +293,7 @@ def _sums(interval: Interval) -> Counted:
 
 
 def quantile(before: CommitStatistics, after: CommitStatistics, share: float) -> float:
-    """Return a quantile of the commit times between two looks, interpolated within its bucket."""
+    """Return a quantile of the commit times between two samples, interpolated within its bucket."""
     total = after.commits - before.commits
     if total <= 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Applying a topology: missing resources are created, existing ones stay unless an update is requested.
+"""The application of a topology: missing resources are created, existing ones stay unless an update is requested.
 
 Everything is checked first and then decided in one turn, so an invalid topology changes nothing.
 """
@@ -282,11 +282,11 @@ class Applying:
 
 def _by_digest(drafts: tuple[Draft, ...]) -> dict[str, Draft]:
     """Return drafts by a digest of their content. Equal drafts get different digests."""
-    found: dict[str, Draft] = {}
+    by_digest: dict[str, Draft] = {}
     for draft in drafts:
         content = msgspec.json.encode([*draft[:1], sorted(draft.attributes.items()), *draft[2:]])
         number = 0
-        while (digest := hashlib.sha256(b"%d %s" % (number, content)).hexdigest()[:16]) in found:
+        while (digest := hashlib.sha256(b"%d %s" % (number, content)).hexdigest()[:16]) in by_digest:
             number += 1
-        found[digest] = draft
-    return found
+        by_digest[digest] = draft
+    return by_digest

@@ -42,8 +42,8 @@ class Ring:
     def last(self, count: int) -> list[list[float]]:
         values, width = self._values, self._width
         rows = min(count, len(values) // width)
-        places = [(self._next - back * width) % len(values) for back in range(rows, 0, -1)] if rows else []
-        return [list(values[place : place + width]) for place in places]
+        starts = [(self._next - back * width) % len(values) for back in range(rows, 0, -1)] if rows else []
+        return [list(values[start : start + width]) for start in starts]
 
 
 class Series:
@@ -66,17 +66,17 @@ class Series:
             self._seconds.append(row)
             self._minute.append(row)
             if self._at % MINUTE == 0:
-                self._minutes.append([_minute(each, place, self._minute) for place, each in enumerate(self.fields)])
+                self._minutes.append([_minute(field, column, self._minute) for column, field in enumerate(self.fields)])
                 self._minute = []
 
     def rows(self, step: int, count: int) -> Rows:
         ring = self._seconds if step == 1 else self._minutes
-        found, last = ring.last(count), self._at - self._at % step
-        return Rows(last - (len(found) - 1) * step, found)
+        rows, last = ring.last(count), self._at - self._at % step
+        return Rows(last - (len(rows) - 1) * step, rows)
 
 
-def _minute(field: Field, place: int, rows: Sequence[Sequence[float]]) -> float:
-    values = [row[place] for row in rows]
+def _minute(field: Field, column: int, rows: Sequence[Sequence[float]]) -> float:
+    values = [row[column] for row in rows]
     if field.of_minute == LAST:
         return values[-1]
     return max(values) if field.of_minute == MOST else sum(values) / len(values)

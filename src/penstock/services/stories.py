@@ -75,7 +75,7 @@ class Stories:
             self._known_since = getattr(oldest, "at", self._known_since)
 
     def _forget_all(self) -> None:
-        """Drop all facts: some of them were rolled back, and it is not known which."""
+        """Drop all facts, because some of them were rolled back, and it is not known which."""
         self._facts.clear()
         self._weight, self._known_since = 0, self._engine.now()
 
@@ -98,7 +98,7 @@ class _Collector:
         self._readers = dict(topic.readers)
         self._first, self._until = first, until
         self._moved: set[tuple[int, int]] = set()  # subscription and offset
-        # The last one: a dead letter is published right before it is removed.
+        # The last publish, because a dead letter is published right before it is removed.
         self._published: f.Published | None = None
         self.found: dict[int, list[Event]] = {offset: [] for offset in range(first, until)}
 
@@ -115,13 +115,13 @@ class _Collector:
             for offset, events in self.found.items():
                 _add_seek(events, fact, offset, subscription)
             return
-        for place in _indexes(fact.offsets, self._first, self._until):
-            offset = fact.offsets[place]
+        for index in _indexes(fact.offsets, self._first, self._until):
+            offset = fact.offsets[index]
             message = subscription.number, offset
             if type(fact) is f.Acked and message in self._moved:
                 self._moved.remove(message)  # the ack of the move; a later ack is of another consumer
             else:
-                self.found[offset].append(self._event(fact, place, subscription.name))
+                self.found[offset].append(self._event(fact, index, subscription.name))
 
     def _take_publish(self, fact: f.Published) -> None:
         self._published = fact
@@ -137,9 +137,9 @@ class _Collector:
     def _origin(self, identity: str, subscription: int) -> str:
         """Return the subscription that a move took a message from, or its topic if the subscription was deleted."""
         state = self._engine.broker.state
-        known: Subscription | Topic | None = state.subscriptions.get(subscription)
-        known = known or next((each for each in list(state.topics.values()) if each.identity == identity), None)
-        return known.name if known is not None else ""
+        origin: Subscription | Topic | None = state.subscriptions.get(subscription)
+        origin = origin or next((topic for topic in list(state.topics.values()) if topic.identity == identity), None)
+        return origin.name if origin is not None else ""
 
     def _add_move(self, events: list[Event], fact: f.Published, subscription: Subscription | None) -> None:
         name = subscription.name if subscription is not None else ""
@@ -149,11 +149,11 @@ class _Collector:
 
     def _mark_dead_letters(self, subscription: int) -> None:
         """Record that the messages of the last publish are dead letters of a subscription."""
-        known, fact = self._engine.broker.state.subscriptions.get(subscription), self._published
-        if known is None or fact is None or fact.topic != self._topic.number:
+        source, fact = self._engine.broker.state.subscriptions.get(subscription), self._published
+        if source is None or fact is None or fact.topic != self._topic.number:
             return
         for offset in range(max(self._first, fact.first), min(self._until, fact.first + fact.total)):
-            self.found[offset][0] = self.found[offset][0]._replace(other=known.name)
+            self.found[offset][0] = self.found[offset][0]._replace(other=source.name)
 
     def _destination(self) -> str:
         """Return the topic of the last publish."""
@@ -161,7 +161,7 @@ class _Collector:
         topic = self._engine.broker.state.topics.get(fact.topic) if fact is not None else None
         return topic.name if topic is not None else ""
 
-    def _event(self, fact: Any, place: int, name: str) -> Event:
+    def _event(self, fact: Any, index: int, name: str) -> Event:
         if type(fact) is f.Delivered:
             origin = self._engine.lease_origins.find(fact.subscription, fact.stamp)
             return Event(fact.at, "delivered", name, origin.door if origin is not None else None, fact.deadline)
@@ -169,20 +169,20 @@ class _Collector:
             return Event(fact.at, "extended", name, None, fact.deadline)
         if type(fact) is f.Returned:
             kind = "unseen" if fact.unseen else "returned" if fact.by_holder else "lapsed"
-            due = fact.dues[place] if fact.dues else 0
+            due = fact.dues[index] if fact.dues else 0
             return Event(fact.at, kind, name, None, due)
         if type(fact) is f.Removed:
             is_dead_letter = fact.reason == "dead-letter"
             return Event(fact.at, fact.reason, name, other=self._destination() if is_dead_letter else "")
         if type(fact) is f.Delayed:
-            return Event(fact.at, "delayed", name, None, fact.dues[place])
+            return Event(fact.at, "delayed", name, None, fact.dues[index])
         return Event(getattr(fact, "at", 0), "acked" if type(fact) is f.Acked else "held", name)
 
 
 def _add_seek(events: list[Event], fact: f.Sought, offset: int, subscription: Subscription) -> None:
     """Add the event of a seek or a purge, if it changes the state of the message."""
     name = subscription.name
-    before = next((each.kind for each in reversed(events) if each.subscription == name), "")
+    before = next((event.kind for event in reversed(events) if event.subscription == name), "")
     skipped = offset < fact.cursor or any(first <= offset < until for first, until in fact.skips)
     if not before:  # no event yet: the filter may drop it, or the subscription may be younger
         changed = skipped and bool(events) and not subscription.accepts
@@ -197,4 +197,4 @@ def _indexes(offsets: Sequence[int], first: int, until: int) -> list[int]:
     """Return the indexes of the offsets that are in a range. A range of one offset needs no loop in Python."""
     if until - first == 1:
         return [offsets.index(first)] if first in offsets else []
-    return [place for place, offset in enumerate(offsets) if first <= offset < until]
+    return [index for index, offset in enumerate(offsets) if first <= offset < until]

@@ -1,10 +1,10 @@
-"""Traffic between two looks: differences of counters, and backlogs, of the topics and subscriptions with traffic.
+"""Traffic in an interval: differences of counters, and backlogs, of the topics and subscriptions with traffic.
 
 Topics and subscriptions are identified by number, so a new resource with an old name has its own counters.
 
-A fact only marks its topic or subscription. Counters and backlogs are read at the next look, of marked resources only,
-so resources without traffic cost nothing. The resource itself is kept with its mark, because it may be deleted before
-the next look.
+A fact only marks its topic or subscription. Counters and backlogs are read at the end of the interval, of marked
+resources only, so resources without traffic cost nothing. The resource itself is kept with its mark, because it may be
+deleted before the end.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class Traffic:
         self._backlogs: dict[int, int] = {}  # messages, of subscriptions with a backlog
         self._in_flights: dict[int, int] = {}
         self._oldest_at: dict[int, int] = {}  # publish time of the oldest message, by the clock of its topic
-        self._undated: dict[int, Subscription] = {}  # the oldest message is not in memory: look again
+        self._undated: dict[int, Subscription] = {}  # the oldest message is not in memory: check again
         self._backlog = self._in_flight = 0  # of all subscriptions
-        self._refilled: dict[int, Subscription] = {}  # the backlog changed since the last look
+        self._refilled: dict[int, Subscription] = {}  # the backlog changed in the interval
         self._listeners = [
             engine.on(_OF_TOPICS, self._on_topic),
             engine.on(_OF_SUBSCRIPTIONS, self._on_subscription),
@@ -94,9 +94,9 @@ class Traffic:
         ]
         with engine.lock:
             state = engine.broker.state
-            self._topic_counts = {n: _topic_counts(each) for n, each in state.topics.items()}
+            self._topic_counts = {n: _topic_counts(topic) for n, topic in state.topics.items()}
             subscriptions = state.subscriptions.items()
-            self._subscription_counts = {n: _subscription_counts(each) for n, each in subscriptions}
+            self._subscription_counts = {n: _subscription_counts(reader) for n, reader in subscriptions}
             self._look_at_all()
 
     @property
@@ -124,14 +124,14 @@ class Traffic:
     def find_topic(self, name: str) -> int:
         """Return the number of the topic with this name, or 0."""
         with self._engine.lock:
-            found = self._engine.broker.state.topic_names.get(name)
-            return found.number if found is not None else 0
+            topic = self._engine.broker.state.topic_names.get(name)
+            return topic.number if topic is not None else 0
 
     def find_subscription(self, name: str) -> int:
         """Return the number of the subscription with this name, or 0."""
         with self._engine.lock:
-            found = self._engine.broker.state.subscription_names.get(name)
-            return found.number if found is not None else 0
+            subscription = self._engine.broker.state.subscription_names.get(name)
+            return subscription.number if subscription is not None else 0
 
     def take(self, watched: Iterable[int] = ()) -> Interval:
         """Return the traffic since the last call. `watched`: subscriptions to include although nothing happened."""
@@ -141,8 +141,8 @@ class Traffic:
             seconds, self._taken_at = max(0, now - self._taken_at) / SECOND, now
             topics = self._take_topics(names)
             subscriptions = self._take_subscriptions(now, names)
-            there = engine.broker.state.subscriptions
-            also = self._refilled | {number: there[number] for number in watched if number in there}
+            existing = engine.broker.state.subscriptions
+            also = self._refilled | {number: existing[number] for number in watched if number in existing}
             for number, subscription in also.items():
                 if number not in subscriptions:
                     subscriptions[number] = self._traffic(number, NO_SUBSCRIPTION_COUNTS, now)
@@ -168,7 +168,7 @@ class Traffic:
 
     def _take_topics(self, names: dict[int, str]) -> dict[int, Counted]:
         marked, self._topics = self._topics, {}
-        found: dict[int, Counted] = {}
+        differences: dict[int, Counted] = {}
         for number, topic in marked.items():
             was = self._topic_counts.pop(number, NO_TOPIC_COUNTS)
             if topic is None:
@@ -178,9 +178,9 @@ class Traffic:
                 self._topic_counts[number] = counts
                 self._fill_readers(topic)
             if counts != was:
-                found[number] = _differences(counts, was)
+                differences[number] = _differences(counts, was)
                 names[number] = topic.name
-        return found
+        return differences
 
     def _fill_readers(self, topic: Topic) -> None:
         for reader, subscription in topic.readers.items():
@@ -191,20 +191,20 @@ class Traffic:
 
     def _take_subscriptions(self, now: int, names: dict[int, str]) -> dict[int, SubscriptionTraffic]:
         marked, self._subscriptions, self._undated = self._undated | self._subscriptions, {}, {}
-        found: dict[int, SubscriptionTraffic] = {}
+        traffic: dict[int, SubscriptionTraffic] = {}
         for number, subscription in marked.items():
-            there = self._engine.broker.state.subscriptions.get(number)
+            current = self._engine.broker.state.subscriptions.get(number)
             was = self._subscription_counts.pop(number, NO_SUBSCRIPTION_COUNTS)
-            self._refill(number, there, now)
+            self._refill(number, current, now)
             if subscription is None:
                 continue
             counts = _subscription_counts(subscription)
-            if there is not None:
+            if current is not None:
                 self._subscription_counts[number] = counts
             if counts != was:
-                found[number] = self._traffic(number, _differences(counts, was), now)
+                traffic[number] = self._traffic(number, _differences(counts, was), now)
                 names[number] = subscription.name
-        return found
+        return traffic
 
     def _refill(self, number: int, subscription: Subscription | None, now: int) -> None:
         """Update the backlog of a subscription and the age of its oldest message."""
@@ -215,9 +215,9 @@ class Traffic:
         topic = engine.broker.state.read_topic(subscription)
         backlog = backlog_of(topic, subscription)
         if backlog.messages:
-            there = engine.clocks.time_at(subscription.topic_name, now)
-            age = age_seconds(engine.broker, topic, subscription, engine.ages, there)
-            self._oldest_at[number] = there - int(age * SECOND)
+            time = engine.clocks.time_at(subscription.topic_name, now)
+            age = age_seconds(engine.broker, topic, subscription, engine.ages, time)
+            self._oldest_at[number] = time - int(age * SECOND)
             if number in engine.ages.wanted:
                 self._undated[number] = subscription
         self._fill(number, subscription, backlog.messages, backlog.in_flight_messages)
@@ -230,8 +230,8 @@ class Traffic:
         if backlog:
             self._backlogs[number], self._in_flights[number] = backlog, in_flight
         else:
-            for known in (self._backlogs, self._in_flights, self._oldest_at):
-                known.pop(number, None)
+            for by_number in (self._backlogs, self._in_flights, self._oldest_at):
+                by_number.pop(number, None)
 
     def _traffic(self, number: int, counted: Counted, now: int) -> SubscriptionTraffic:
         backlog, in_flight = self._backlogs.get(number, 0), self._in_flights.get(number, 0)
@@ -239,9 +239,9 @@ class Traffic:
 
     def _age_seconds(self, number: int, now: int) -> float:
         engine = self._engine
-        known = engine.broker.state.subscriptions.get(number)
-        there = engine.clocks.time_at(known.topic_name, now) if known is not None else now
-        return max(0, there - self._oldest_at.get(number, there)) / SECOND
+        subscription = engine.broker.state.subscriptions.get(number)
+        time = engine.clocks.time_at(subscription.topic_name, now) if subscription is not None else now
+        return max(0, time - self._oldest_at.get(number, time)) / SECOND
 
     def _oldest_age_seconds(self, now: int) -> float:
         if self._engine.clocks.own:  # subscriptions have different clocks
@@ -253,8 +253,8 @@ def _differences(counts: Counted, was: Counted) -> Counted:
     return tuple(new - old for new, old in zip(counts, was, strict=True))
 
 
-_read_topic = attrgetter(*(each.field for each in SAMPLED_OF_TOPICS))
-_read_subscription = attrgetter(*(each.field for each in SAMPLED_OF_SUBSCRIPTIONS))
+_read_topic = attrgetter(*(counter.field for counter in SAMPLED_OF_TOPICS))
+_read_subscription = attrgetter(*(counter.field for counter in SAMPLED_OF_SUBSCRIPTIONS))
 
 
 def _topic_counts(topic: Topic) -> Counted:

@@ -134,7 +134,7 @@ class Faults:
         return acting
 
     def expects(self, called: Called, effect: str) -> bool:
-        """Tell whether a rule with this effect matches the call."""
+        """Return whether a rule with this effect matches the call."""
         return any(fault.rule.effect == effect and matches(fault.rule, called) for fault in self._faults.values())
 
     async def hold(self, fault: Fault) -> None:

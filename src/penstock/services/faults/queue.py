@@ -124,7 +124,7 @@ class FaultyQueue:
 
     def _receipts(self, method: str, args: tuple[Any, ...]) -> list[str]:
         if method == "ack_delivered":
-            return [f"{args[0]}-{place[0]}-{place[1]}" for place in args[1]]
+            return [f"{args[0]}-{offset}-{stamp}" for offset, stamp, *_ in args[1]]
         return list(args[0])
 
     def _expire(self, receipts: Sequence[str]) -> None:
@@ -168,7 +168,7 @@ class FaultyQueue:
         return leased._replace(deliveries=await self._in_time(fault, deliveries))
 
     async def _wait(self, called: Called, go: Callable[[], Coroutine[Any, Any, T]]) -> tuple[Fault | None, T]:
-        """Messages, and the rule that hit the call and did not end it. A rule that comes while it waits hits it too."""
+        """Return the messages, and the rule that hit the call and did not end it. Rules added meanwhile hit it, too."""
         fault = self._faults.strike(called, INSTEAD | {"latency"})
         if fault is not None:
             await self._instead(fault)
@@ -272,7 +272,7 @@ class FaultyQueue:
 
 
 def _can_reorder(deliveries: Sequence[Delivery], most: int) -> bool:
-    """Tell whether there are two messages, and returning an extra one does not return another one of its key."""
+    """Return whether there are two messages, and returning an extra one does not return another one of its key."""
     keys = [delivery.message.ordering_key for delivery in deliveries if delivery.message.ordering_key]
     return len(deliveries) > 1 and (len(deliveries) <= most or len(set(keys)) == len(keys))
 

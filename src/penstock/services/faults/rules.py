@@ -180,7 +180,7 @@ def _wrong_verb(rule: Rule) -> list[str]:
 
 
 def _has_answer(effect: str, door: str | None, verb: str) -> bool:
-    """Tell whether the call has an answer that the effect needs."""
+    """Return whether the call has an answer that the effect needs."""
     if verb == "push":
         return effect not in ("drop", "close")
     return not (door == "text" and verb == "nack" and effect in ("error", "drop", "close"))

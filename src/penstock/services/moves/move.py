@@ -89,7 +89,7 @@ class Move:
 
     async def _run(self) -> None:
         try:
-            await self._all()
+            await self._move_all()
             self.state = STOPPED if self._stop.is_set() else DONE
             if self.unknown:
                 self.reason = "start the move again to settle the unknown messages"
@@ -106,7 +106,7 @@ class Move:
                     await self.on_end()
             self.ended_at = self._queue.clock.now()
 
-    async def _all(self) -> None:
+    async def _move_all(self) -> None:
         assert self._scan is not None
         rate, most = self.choice.rate, self.choice.most
         began, loop = asyncio.get_running_loop().time(), asyncio.get_running_loop()
@@ -183,8 +183,8 @@ class Move:
         """
         for topic, block in list(blocks):
             with suppress(NotFoundError):
-                known = await self._queue.sequences(topic, self._producer(block), 0)
+                published = await self._queue.sequences(topic, self._producer(block), 0)
                 unacked = await self._queue.unacked(self.subscription, block * BLOCK, BLOCK)
-                if not set(known).intersection(unacked):
+                if not set(published).intersection(unacked):
                     await self._queue.forget_producer(topic, self._producer(block))
             self._blocks.discard((topic, block))

@@ -73,7 +73,7 @@ class Moves:
         except BaseException:
             del self._moves[move.id]
             raise
-        finished = [each.id for each in self._moves.values() if each.state != RUNNING]
+        finished = [known.id for known in self._moves.values() if known.state != RUNNING]
         for old in finished[: max(0, len(finished) - KEPT)]:
             del self._moves[old]
         return move
@@ -92,7 +92,7 @@ class Moves:
         """
         project, last = parts_of(topic.name)
         name = f"{prefix(project, SUBSCRIPTIONS)}{last}-move"
-        readers = [each.name for each in await self.queue.subscriptions(topic.name)]
+        readers = [reader.name for reader in await self.queue.subscriptions(topic.name)]
         if name in readers:  # left over from an interrupted move
             return name, False
         if readers:

@@ -67,14 +67,14 @@ class Scan:
         offsets = await self._offsets(most)
         if not offsets:
             return None
-        found, self.place = await self._read(offsets)
+        messages, self.place = await self._read(offsets)
         seen = bisect_left(offsets, self.place)
         if self._choice.offsets:
             self._asked = offsets[seen:] + self._asked
-        if len(found) < seen:
-            self.leave(GONE, seen - len(found))
+        if len(messages) < seen:
+            self.leave(GONE, seen - len(messages))
         chosen = []
-        for message in found:
+        for message in messages:
             if self._chosen is not None and not self._chosen(message):
                 self.leave(NOT_CHOSEN)
                 continue
@@ -97,25 +97,25 @@ class Scan:
 
         Offsets that are close to each other are read together.
         """
-        found: list[Message] = []
+        messages: list[Message] = []
         first, room = 0, BATCH_BYTES
-        for place in range(1, len(offsets) + 1):
-            if place < len(offsets) and offsets[place] - offsets[place - 1] <= GAP:
+        for end in range(1, len(offsets) + 1):
+            if end < len(offsets) and offsets[end] - offsets[end - 1] <= GAP:
                 continue
-            wanted, last = set(offsets[first:place]), offsets[place - 1]
+            wanted, last = set(offsets[first:end]), offsets[end - 1]
             read = await self._queue.read(self._topic.name, offsets[first], last + 1, room)
-            found += [message for message in read if message.offset in wanted]
+            messages += [message for message in read if message.offset in wanted]
             room -= sum(message.size for message in read)
             last = read[-1].offset if read else last
-            if room <= 0 or last < offsets[place - 1]:
-                return found, last + 1
-            first = place
-        return found, offsets[-1] + 1
+            if room <= 0 or last < offsets[end - 1]:
+                return messages, last + 1
+            first = end
+        return messages, offsets[-1] + 1
 
     async def leased(self, first: int, last: int) -> set[int]:
         """Return the offsets in a range that consumers have leased."""
         leases = await self._queue.leases(self._subscription, first, last - first + 1)
-        return {each.offset for each in leases if each.offset <= last}
+        return {lease.offset for lease in leases if lease.offset <= last}
 
     def leave(self, reason: str, count: int = 1) -> None:
         reason = reason if reason in self.left or len(self.left) < REASONS_MAX else REST
@@ -129,8 +129,8 @@ class Scan:
             if source is None:
                 return None, NOT_A_DEAD_LETTER
             if source not in self._origins:
-                known = await self._queue.find_subscription(source)
-                self._origins[source] = known.topic if known is not None else None
+                subscription = await self._queue.find_subscription(source)
+                self._origins[source] = subscription.topic if subscription is not None else None
             topic = self._origins[source]
             if topic is None:
                 return None, f"its original subscription was deleted: {source}"
@@ -140,7 +140,7 @@ class Scan:
 
 
 class Preview(NamedTuple):
-    """The result that a move would have."""
+    """The expected result of a move."""
 
     by_topic: Mapping[str, int]
     left: Mapping[str, int]

@@ -1,1 +1,1 @@
-"""Time travel: the time of a namespace is stopped, moved forward and released again."""
+"""Time travel: stopping the time of a namespace, moving it forward and releasing it."""

@@ -1,8 +1,8 @@
-"""Time travel: the clock of a namespace is stopped, moved forward and released again, while programs use it.
+"""Time travel: stopping the clock of a namespace, moving it forward and releasing it, while programs use it.
 
 A clock moves from due time to due time and stops at each. There due messages are delivered, and consumers have some
 real time to ack them before the clock moves on. So a skipped hour has the same effects as an hour that passed. Due
-times that no consumer can observe need no stop: their effects depend on the instants alone.
+times that no consumer can observe need no stop, because their effects depend on the instants alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penstock.services.time_travel.watch import Watch
 PATIENCE_SECONDS = 0.25  # real seconds that a stop waits for the next ack of a delivered message
 STOP_SECONDS_MAX = 10.0  # real seconds of one stop at most
 IDLE_SECONDS = 0.05  # real seconds without activity before an automatic clock advances
-EXTENSION_SECONDS = 3600.0  # for how long connected consumers extend a lease, as the client libraries do
+EXTENSION_SECONDS = 3600.0  # connected consumers extend a lease for this long, as the client libraries do
 STOPS_MAX = 100_000  # in one advance
 EARLIEST, LATEST = 365 * 86400 * SECOND, 84_006 * 86400 * SECOND  # 1971 and 2200: every deadline fits into 64 bits
 
@@ -47,7 +47,7 @@ class Time(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How the clock is moved."""
+    """The settings of a move of the clock."""
 
     patience_seconds: float = PATIENCE_SECONDS
     extension_seconds: float = EXTENSION_SECONDS  # 0: no lease is extended while the clock moves
@@ -104,10 +104,10 @@ class TimeTravel:
 
     async def release(self, namespace: str, *, catch_up: bool = False, pace: Pace = PACE) -> Time:
         """Let the clock run from its current time. `catch_up`: then share the server's clock."""
-        known = self._engine.own_clocks.get(namespace)
-        if known is None:
+        own = self._engine.own_clocks.get(namespace)
+        if own is None:
             return await self.show(namespace)
-        self._check(namespace, self._engine.now() if catch_up else None, may_go_back=known.ahead <= 0)
+        self._check(namespace, self._engine.now() if catch_up else None, may_go_back=own.ahead <= 0)
         self._end_automatic(namespace)
         async with self._own(namespace) as clock:
             if catch_up:

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.broker import facts as f
 from penstock.engine.engine import Engine, in_loop
 
-GIVEN_MAX = 10  # deliveries of one message at one stop: returned at once each time, it would never end
+GIVEN_MAX = 10  # deliveries of one message at one stop, because a message that is always returned would have no end
 
 _SETTLED = (f.Acked, f.Removed, f.Returned)
 _ENDED = (f.Detached, f.Sought, f.SubscriptionDeleted)
@@ -59,12 +59,12 @@ class Watch:
             return
         self.fact_count += 1
         if type(fact) is f.Delivered:
-            places = [(number, offset) for offset in fact.offsets]
-            self._times.update(places)
-            self.given.update({place: fact.stamp for place in places if self._times[place] <= GIVEN_MAX})
+            messages = [(number, offset) for offset in fact.offsets]
+            self._times.update(messages)
+            self.given.update({message: fact.stamp for message in messages if self._times[message] <= GIVEN_MAX})
         elif isinstance(fact, _SETTLED):
             for offset in fact.offsets:
                 self.given.pop((number, offset), None)
         else:
-            self.given = {place: stamp for place, stamp in self.given.items() if place[0] != number}
+            self.given = {message: stamp for message, stamp in self.given.items() if message[0] != number}
         self._changed.set()
