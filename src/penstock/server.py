@@ -267,7 +267,7 @@ async def _log_failure(step: Coroutine[Any, Any, None], what: str) -> None:
         await step
     except PenstockError as error:
         log.error("%s: %s", what, error.message)
-    except Exception as error:  # noqa: BLE001 - the next thing must close as well
+    except Exception as error:  # noqa: BLE001 - the next part must close, too
         log.error("%s failed: %s", what, where(error))
 
 
@@ -277,7 +277,7 @@ def _read_ready_file(path: str | None) -> tuple[int | None, list[str]]:
         content = json.loads(Path(path or "").read_bytes())
         pid = content.pop("pid", None)
         if isinstance(pid, int):
-            return pid, [str(value) for value in content.values()]
+            return pid, [str(address) for address in content.values()]
     return None, []
 
 

@@ -325,14 +325,14 @@ def _merge(values: dict[str, Any], source: Iterator[Given]) -> None:
 
 
 def _read(given: Given) -> Any:
-    setting = SETTINGS.get(given.name)
-    if setting is None:
+    entry = SETTINGS.get(given.name)
+    if entry is None:
         meant = _nearest(given.name)
         raise InvalidArgumentError(
             f"{given.spelled}: unknown setting" + (f"; did you mean {meant.name}?" if meant else "")
         )
     try:
-        return setting.kind.read(given.value)
+        return entry.kind.read(given.value)
     except ValueError as error:
-        shown = "" if setting.secret else f", not {repr(given.value)[:60]}"
+        shown = "" if entry.secret else f", not {repr(given.value)[:60]}"
         raise InvalidArgumentError(f"{given.spelled}: expected {error}{shown}") from error

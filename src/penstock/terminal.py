@@ -36,7 +36,7 @@ def safe_json(text: str) -> str:
     """Return lines of JSON with the same characters escaped as JSON does it, so that the value stays the same."""
     if text.isprintable():
         return text
-    return _NOT_ASCII.sub(lambda found: found[0] if _is_safe(found[0], "\n") else _json_escape(found[0]), text)
+    return _NOT_ASCII.sub(lambda match: match[0] if _is_safe(match[0], "\n") else _json_escape(match[0]), text)
 
 
 def tell(text: str, *, file: TextIO | None = None, end: str = "\n", keep: str = "") -> None:

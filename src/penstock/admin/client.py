@@ -56,12 +56,12 @@ def error_of(status: int, message: str) -> errors.PenstockError:
 
 
 def path_of(*parts: object) -> str:
-    """`path_of("topics", "projects/p/topics/t", "messages")`: a path, with every part one segment."""
+    """Return a path with each part as one segment: `path_of("topics", "projects/p/topics/t", "messages")`."""
     return "".join(f"/{quote(str(part), safe='')}" for part in parts)
 
 
 class Answer(dict[str, Any]):
-    """An object in an answer. Another server may well answer with JSON, so a missing key says who answered."""
+    """An object in an answer. A missing key is an error that names the server, as any server may answer with JSON."""
 
     def __init__(self, stranger: str, content: Mapping[str, Any]) -> None:
         super().__init__(content)
@@ -153,7 +153,7 @@ class Client:
     def _call(self, method: str, path: str, query: Mapping[str, Any], body: object = None) -> Any:
         connection = self._take()
         try:
-            with self._reaching():
+            with self._translate_errors():
                 response = self._ask(connection, method, path, query, body)
                 answer = response.read()
         except errors.PenstockError:
@@ -175,7 +175,7 @@ class Client:
 
     def _lines(self, method: str, path: str, query: Mapping[str, Any], body: object) -> Iterator[bytes]:
         with closing(self._connect()) as connection:
-            with self._reaching():
+            with self._translate_errors():
                 response = self._ask(connection, method, path, query, body)
                 if response.status not in SUCCESSES:
                     self._check(response, response.read())
@@ -191,7 +191,7 @@ class Client:
                 yield rest
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
-        with self._reaching():
+        with self._translate_errors():
             return response.read1(READ_BYTES)
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -230,22 +230,22 @@ class Client:
     def _decode(self, answer: bytes) -> Answer:
         """Return an answer or a line of one. The admin API answers with objects only."""
         try:
-            body = json.loads(answer, object_hook=partial(Answer, self._stranger))
+            decoded = json.loads(answer, object_hook=partial(Answer, self._stranger))
         except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, Answer):
+            decoded = None
+        if not isinstance(decoded, Answer):
             raise UnreachableError(self._stranger)
-        return body
+        return decoded
 
     @property
     def _stranger(self) -> str:
         return f"{self.url} is not the HTTP port of a Penstock server"
 
-    def _reaching(self) -> _Reaching:
-        return _Reaching(self.url, self._stranger)
+    def _translate_errors(self) -> _Translation:
+        return _Translation(self.url, self._stranger)
 
 
-class _Reaching:
+class _Translation:
     """A context that turns errors of a connection into UnreachableError."""
 
     def __init__(self, url: str, stranger: str) -> None:

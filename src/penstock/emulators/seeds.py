@@ -118,11 +118,11 @@ def _why_not(name: str) -> str:
 
 def _projects(variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the numbered variables up to the first missing number, then variables with other suffixes."""
-    found: list[tuple[str, str]] = []
-    while (name := f"{NUMBERED}{len(found) + 1}") in variables and variables[name].strip():
-        found.append((name, variables[name]))
+    projects: list[tuple[str, str]] = []
+    while (name := f"{NUMBERED}{len(projects) + 1}") in variables and variables[name].strip():
+        projects.append((name, variables[name]))
     others = [name for name in sorted(variables) if name.startswith(ANY)]
-    return found + [(name, variables[name]) for name in others if name != PROJECT_ID or "," in variables[name]]
+    return projects + [(name, variables[name]) for name in others if name != PROJECT_ID or "," in variables[name]]
 
 
 def _read_project(builder: Builder, variable: str, value: str, variables: Mapping[str, str]) -> None:
@@ -265,4 +265,4 @@ def _is_nested(topics: object) -> bool:
 
 
 def _snake(name: str) -> str:
-    return _CAPITAL.sub(lambda found: "_" + found[1].lower(), name)
+    return _CAPITAL.sub(lambda match: "_" + match[1].lower(), name)

@@ -14,11 +14,11 @@ MARK = "# A shim of Penstock's:"
 
 def write_shims(folder: str, force: bool) -> None:
     """Write the scripts to a folder. `force` also replaces files that are not shims."""
-    place = Path(folder)
+    target = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
         for name, command in SHIMS.items():
-            _write(place / name, command, force)
+            _write(target / name, command, force)
     except OSError as error:
         raise FailedPreconditionError(f"Cannot write {error.filename}: {error.strerror}") from None
 

@@ -55,7 +55,7 @@ class Journal(Protocol):
         """Return the last snapshot and all later facts, checked. Called first, and again after a refusal."""
 
     def commit(self, commit: Commit) -> None:
-        """Make one step durable. JournalFullError: nothing was written. JournalFailedError: stop."""
+        """Make one step durable. JournalFullError means that nothing was written, JournalFailedError means stop."""
 
     def read(self, topic: int, first: int, until: int, whole: bool = False, max_bytes: int = 0) -> list[Message]:
         """Return the messages with first <= offset < until, complete and in order. Raise DamagedStoreError for a gap.

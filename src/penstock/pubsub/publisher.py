@@ -65,7 +65,7 @@ class Publisher:
         return future
 
     def is_full(self, size: int) -> bool:
-        """Tell whether one more message exceeds the limits of flow control."""
+        """Return whether one more message exceeds the limits of flow control."""
         options = self.options
         if options.limit_exceeded_behavior == IGNORE or not self.outstanding_messages:
             return False

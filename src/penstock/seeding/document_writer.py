@@ -54,28 +54,31 @@ class Writer:
 
     def _schema(self, name: str, body: bytes) -> dict[str, Any]:
         assert self._schemas is not None, "a schema was found"
-        return {**self._named(name, SCHEMAS), **self._schemas.show_schema(body)}
+        return {**self._name_fields(name, SCHEMAS), **self._schemas.show_schema(body)}
 
     def _topic(self, topic: TopicMetadata) -> dict[str, Any]:
         options, tables = self._split_extras(TOPIC, topic.options)
-        return {**self._named(topic.name, TOPICS), **_changes(TOPIC_OPTIONS, options, TopicOptions()), **tables}
+        return {**self._name_fields(topic.name, TOPICS), **_changes(TOPIC_OPTIONS, options, TopicOptions()), **tables}
 
     def _subscription(self, subscription: SubscriptionMetadata) -> dict[str, Any]:
         options, tables = self._split_extras(SUBSCRIPTION, subscription.options)
         default = default_options(ordering=options.ordering, exactly_once=options.exactly_once)
         start = replace(default, ordering=False, exactly_once=False)
         project = parts_of(subscription.name, SUBSCRIPTIONS)[0]
-        named = {**self._named(subscription.name, SUBSCRIPTIONS), "topic": _short(subscription.topic, TOPICS, project)}
+        named = {
+            **self._name_fields(subscription.name, SUBSCRIPTIONS),
+            "topic": _short(subscription.topic, TOPICS, project),
+        }
         return {**named, **_reading_options(options, start, project), **tables}
 
     def _queue_item(self, topic: TopicMetadata, subscription: SubscriptionMetadata) -> dict[str, Any]:
         _, tables = self._split_extras(TOPIC, topic.options)
         options, _ = self._split_extras(SUBSCRIPTION, subscription.options)
         own = _reading_options(options, QUEUE_OPTIONS, parts_of(topic.name)[0])
-        return {**self._named(topic.name, TOPICS), **own, **tables}
+        return {**self._name_fields(topic.name, TOPICS), **own, **tables}
 
     def _is_queue(self, topic: TopicMetadata | None, reader: SubscriptionMetadata) -> bool:
-        """Tell whether the topic and the subscription are what a door creates for a queue."""
+        """Return whether the topic and the subscription are what a door creates for a queue."""
         if topic is None or parts_of(topic.name) != parts_of(reader.name, SUBSCRIPTIONS):
             return False
         of_topic, _ = self._split_extras(TOPIC, topic.options)
@@ -85,7 +88,7 @@ class Writer:
 
     # ------------------------------------------------------------------ parts of items
 
-    def _named(self, name: str, kind: str) -> dict[str, Any]:
+    def _name_fields(self, name: str, kind: str) -> dict[str, Any]:
         project, last = parts_of(name, kind)
         return {"name": last} if project == self._home else {"name": last, "project": project}
 

@@ -49,7 +49,7 @@ def find_seed(environment: Mapping[str, str]) -> str | None:
 
 
 def names_seed(environment: Mapping[str, str]) -> bool:
-    """Tell whether the variables or the file of other emulators have a seed."""
+    """Return whether the variables or the file of other emulators have a seed."""
     return bool(_config(environment)) or names_topics(environment)
 
 

@@ -119,7 +119,7 @@ class SchemaVendor(Protocol):
     def merge_schemas(self, known: bytes, wanted: bytes) -> bytes:
         """Return the known schema with the wanted revisions added; unchanged if there are none.
 
-        InvalidArgumentError: a revision is incompatible with a known one.
+        Raise InvalidArgumentError if a revision is incompatible with a known one.
         """
 
 

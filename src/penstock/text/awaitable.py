@@ -60,7 +60,7 @@ class AsyncClient:
         await self.close()
 
     async def connect(self) -> None:
-        """Connect now. UnavailableError if that fails. Without this call, the first request connects."""
+        """Connect now, or raise UnavailableError. Without this call, the first request connects."""
         if self._keeper is None:
             try:
                 async with asyncio.timeout(self._timeout_seconds):

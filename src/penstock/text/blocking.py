@@ -26,7 +26,7 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
 class Client:
     def __init__(self, address: str = DEFAULT, *, timeout_seconds: float = 30, tls: ssl.SSLContext | None = None):
-        """The first call connects. `timeout_seconds` is how long a call tries before it fails."""
+        """Connect with the first call. `timeout_seconds` is how long a call tries before it fails."""
         self._address = parse_address(address)
         self._timeout_seconds = timeout_seconds
         self._tls = tls
@@ -112,7 +112,7 @@ class Client:
     # ------------------------------------------------------------------ the connection
 
     def _connect(self, until: float | None) -> None:
-        """Connect. UnavailableError if that is not possible before `until`. None means no limit."""
+        """Connect. Raise UnavailableError if that is not possible before `until`. None means no limit."""
         pause = _FIRST_PAUSE_SECONDS
         while self._socket is None:
             try:

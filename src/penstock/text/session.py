@@ -54,7 +54,7 @@ class Message:
         self._settle: Callable[[Message, float | None], bool] | None = settle
 
     def ack(self) -> bool:
-        """Acknowledge the message. False if it was no longer outstanding: then it is delivered again."""
+        """Ack the message. Return False if it was no longer outstanding and is delivered again."""
         return self._once(None)
 
     def give_back(self, delay_seconds: float = 0) -> bool:
@@ -192,7 +192,7 @@ class Session:
     # ------------------------------------------------------------------ answers and dispatches
 
     def receive(self, data: bytes) -> None:
-        """Handle bytes that arrived. UnavailableError if they are invalid: then the connection must be closed."""
+        """Handle bytes that arrived. After an UnavailableError the connection must be closed: they are invalid."""
         at = 0
         try:
             while at < len(data):
@@ -221,7 +221,7 @@ class Session:
             self._fail(int(packages.get(t.REFUSED, b"0")), packages.get(t.QUEUE, b"").decode(), error)
 
     def _answer(self, *, message_id: str = "", error: PenstockError | None = None) -> None:
-        """T-023: answers come in the order of the sends."""
+        """Answer the oldest send, because answers come in the order of the sends (T-023)."""
         if self._pending:
             self._pending.popleft().settle(message_id=message_id, error=error)
 

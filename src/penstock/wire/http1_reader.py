@@ -74,7 +74,7 @@ def restrict(turn: Turn, limits: HttpLimits) -> Turn:
 
 
 class _RefusedError(Exception):
-    """Leaves the parser from within one of its callbacks."""
+    """An exception that leaves the parser from within one of its callbacks."""
 
 
 class RequestReader:
