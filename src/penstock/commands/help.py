@@ -71,7 +71,7 @@ group = partial(Group, no_args_is_help=True)
 
 
 def summary(text: str | None) -> str:
-    """The first sentence of a help text."""
+    """Return the first sentence of a help text."""
     return " ".join(cleandoc(text or "").partition("\n\n")[0].split())
 
 

@@ -38,7 +38,7 @@ def milliseconds(message: Message) -> int:
 
 
 def attributes(message: Message) -> str:
-    """`a=1,b=2`, as kcat writes headers."""
+    """Return `a=1,b=2`, as kcat writes headers."""
     return ",".join(f"{key}={value}" for key, value in (message.get("attributes") or {}).items())
 
 

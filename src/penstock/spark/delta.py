@@ -271,7 +271,7 @@ def check_table(table: Any, schema: Any, writer: DeltaWriter) -> None:
 
 
 def _fits(ours: str | None, existing: str | None) -> bool:
-    """Tell whether values of our type may be added: values that are never null fit a nullable column."""
+    """Return whether values of our type may be added. Values that are never null fit a nullable column."""
     return ours in (existing, f"{existing}{NOT_NULL}")
 
 

@@ -52,7 +52,7 @@ class Authorizer:
     def authorize(
         self, call: Call, operation: Operation, now: int, policies: Mapping[str, Policy]
     ) -> Mapping[str, Any]:
-        """Return the claims of a bearer token, or none. AzureError if the call is not allowed.
+        """Return the claims of a bearer token, or none. Raise AzureError if the call is not allowed.
 
         `now` is the time of the account, by which signatures and tokens expire. `policies` are the stored access
         policies of the queue, by id, if the call names one.

@@ -46,7 +46,7 @@ WORDINGS = {
 
 
 def check_token(token: str, account: str, now: int, wording: Wording) -> Mapping[str, Any]:
-    """Return the claims of a token. AzureError with a challenge if it is not valid now and for this account."""
+    """Return the claims of a token. Raise AzureError with a challenge if it is invalid for this account now."""
     claims = _claims(token)
     times = [_time(claims, name) for name in ("nbf", "iat", "exp")]
     if claims is None or None in times:

@@ -11,7 +11,7 @@ from penstock.wire.http1_message import Request
 
 
 def preflight_headers(request: Request, rules: Sequence[CorsRule]) -> Pairs:
-    """Return the headers that answer an OPTIONS request. AzureError if no rule allows the request."""
+    """Return the headers that answer an OPTIONS request. Raise AzureError if no rule allows the request."""
     origin, method = request.header("origin"), request.header("access-control-request-method").upper()
     for name, value in (("Origin", origin), ("Access-Control-Request-Method", method)):
         if not value:

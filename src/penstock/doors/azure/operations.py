@@ -74,7 +74,7 @@ READS = {
 
 
 def operation_of(call: Call) -> Operation:
-    """Return the operation of a request. AzureError if the service has no such operation."""
+    """Return the operation of a request. Raise AzureError if the service has no such operation."""
     parameters, method = call.parameters, call.request.method
     resource = (MESSAGE if call.message_id else MESSAGES) if call.messages else QUEUE if call.queue else SERVICE
     if method == "OPTIONS":

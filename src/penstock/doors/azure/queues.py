@@ -80,7 +80,7 @@ class Queues:
     # ------------------------------------------------------------------ create and delete
 
     async def create(self, account: str, name: str, metadata: Mapping[str, str]) -> bool:
-        """Create a queue. Return whether it is new. AzureError if it exists with other metadata."""
+        """Create a queue. Return whether it is new. Raise AzureError if it exists with other metadata."""
         topic, subscription = self._full_names(account, name)
         if await self._queue.find_queue(topic, subscription) is not None:
             if not _is_same(await self.metadata(account, name), metadata):

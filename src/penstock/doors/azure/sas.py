@@ -41,7 +41,7 @@ def check_sas(
     secure: bool,
     policies: Mapping[str, Policy],
 ) -> None:
-    """Check that the signature in the query allows the operation, now and for this caller. AzureError if not."""
+    """Raise AzureError unless the signature in the query allows the operation, now and for this caller."""
     parameters = call.parameters
     _check_form(call)
     if "ss" in parameters or "srt" in parameters:
@@ -107,7 +107,7 @@ def _check_signature(is_valid: bool, text: str) -> None:
 
 @lru_cache(maxsize=1024)  # only valid signatures are remembered, and a change of any field is another signature
 def _account_times(account: Account, values: tuple[str | None, ...]) -> tuple[int, int]:
-    """Return start and expiry of an account SAS. AzureError if no key of the account has signed it."""
+    """Return start and expiry of an account SAS. Raise AzureError if no key of the account has signed it."""
     parameters = {name: value for name, value in zip(_ACCOUNT, values, strict=True) if value is not None}
     text = _account_text(account.name, parameters)
     _check_signature(account.verify(text, _signature(parameters)), text)

@@ -139,7 +139,7 @@ def _includes_metadata(call: Call) -> bool:
 
 
 def _start(call: Call, marker: str) -> str:
-    """Return the first name that the page may have. AzureError if the marker is not one of ours."""
+    """Return the first name that the page may have. Raise AzureError if the marker is not one of ours."""
     if not marker:
         return ""
     if call.dialect.marker_is_last_name:

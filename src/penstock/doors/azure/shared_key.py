@@ -40,7 +40,7 @@ _COLLATION = {ord("-"): None, ord("'"): None} | {
 
 
 def check_shared_key(call: Call, account: Account, credentials: str, *, lite: bool, now: int) -> None:
-    """Check that `account:signature` is a recent signature of this request. AzureError if not."""
+    """Raise AzureError unless `account:signature` is a recent signature of this request."""
     name, _, encoded = credentials.partition(":")
     if name.removesuffix(SECONDARY) != account.name:
         raise not_authentic("The account of the Authorization header is not the account of the request.")

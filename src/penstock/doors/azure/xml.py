@@ -70,7 +70,7 @@ class Element:
     at: int = 0  # index in the document at which the element begins
 
     def fields(self, *names: str) -> dict[str, Element]:
-        """Return the children by name. XmlError if a child has another name or is repeated, or if there is text."""
+        """Return the children by name. Raise XmlError for text, another name or a repeated child."""
         children = {child.name: child for child in self.children}
         if len(children) != len(self.children):
             raise self._error(f"a repeated element in {self.name}")
@@ -81,7 +81,7 @@ class Element:
         return children
 
     def items(self, name: str) -> list[Element]:
-        """Return the children. XmlError if a child has another name, or if there is text."""
+        """Return the children. Raise XmlError for text or another name."""
         for child in self.children:
             if child.name != name:
                 raise child._error(_UNEXPECTED.format(self.name))
@@ -89,13 +89,13 @@ class Element:
         return self.children
 
     def value(self) -> str:
-        """Return the text. XmlError if there is a child."""
+        """Return the text. Raise XmlError if there is a child."""
         if self.children:
             raise self.children[0]._error(f"an element in the text of {self.name}")
         return self.text
 
     def values(self, *names: str) -> dict[str, str]:
-        """Return the texts of the children by name. XmlError if there is anything else."""
+        """Return the texts of the children by name. Raise XmlError if there is anything else."""
         return {name: child.value() for name, child in self.fields(*names).items()}
 
     def _check_no_text(self) -> None:
@@ -116,7 +116,7 @@ def printable(text: str) -> str:
 
 
 def decode(body: bytes) -> str:
-    """Return the text of a body. XmlError if it is not UTF-8, or has characters that XML cannot hold."""
+    """Return the text of a body. Raise XmlError if it is not UTF-8, or has characters that XML cannot hold."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -132,7 +132,7 @@ def elements(fields: Iterable[tuple[str, str]]) -> str:
 
 
 def read(body: bytes, root: str) -> Element:
-    """Return the root element of a document. XmlError if it has another name."""
+    """Return the root element of a document. Raise XmlError if it has another name."""
     text = _decode_document(body)
     document = Element("")
     stack, at = [document], _after_opening(text)

@@ -94,7 +94,7 @@ class Actions:
 
 
 def match_whole(pattern: str, texts: list[str]) -> list[bool]:
-    """Tell which texts a pattern matches as a whole.
+    """Return for each text whether a pattern matches it as a whole.
 
     Arrow matches with RE2, which reads a text once. Python's `re` can take for ever, and every client would wait.
     """

@@ -127,7 +127,6 @@ def _join_stored(stored: Iterable[StoredBatch], batch_bytes: Callable[[], int]) 
 
 
 def _split(first: int, until: int, row_bytes: float, batch_bytes: int) -> Iterator[tuple[int, int]]:
-    """Split large batches."""
     most = max(min(ROWS_MAX, int(batch_bytes / row_bytes)), 1)
     pieces = max(-(-(until - first) // most), 1)
     length = max(-(-(until - first) // pieces), 1)

@@ -38,7 +38,7 @@ class CursorLeases:
     async def hold(self, asked: codec.CursorHold) -> dict[str, Any]:
         """Take the cursors of a consumer, or renew them.
 
-        A cursor that another reader has is taken when that reader is gone. FailedPreconditionError: it is alive.
+        A cursor of another reader is taken when that reader is gone. Raise FailedPreconditionError if it is alive.
         """
         if not 0 < len(asked.owner) <= 200 or len(asked.reader) > 200:
             raise InvalidArgumentError("cursor.hold: owner has 1 to 200 characters, reader at most 200")

@@ -67,7 +67,7 @@ class Downloads:
         self._waiting = 0
 
     def open(self, scan: Scan, peer: str) -> Download:
-        """Return a new download. UnavailableError if there are too many."""
+        """Return a new download. Raise UnavailableError if there are too many."""
         download = Download(self, scan, peer)
         with self.changed:
             self._make_room(lambda: len(self._all) < DOWNLOADS_MAX)
@@ -213,7 +213,7 @@ class Download:
             batches.close()
 
     def end(self, sentence: str) -> bool:
-        """Answer the next request for a batch with an error. False if the download was ended before."""
+        """Answer the next request for a batch with an error. Return False if the download was ended before."""
         is_new, self._refusal = not self._refusal, sentence
         self.park()
         return is_new

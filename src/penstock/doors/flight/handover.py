@@ -19,7 +19,7 @@ CLOSE_SECONDS = 0.5
 
 class Handover:
     def __init__(self, family: int, host: str, port: int) -> None:
-        """Begin to listen. OSError if the port is taken."""
+        """Begin to listen. Raise OSError if the port is taken."""
         self._family, self._host = family, host
         self._listener = bound_socket(family, host, port)
         self._listener.listen(BACKLOG)
@@ -69,7 +69,7 @@ class Handover:
 
 
 def bound_socket(family: int, host: str, port: int) -> socket.socket:
-    """Return a socket bound to a port. OSError if the port is taken."""
+    """Return a socket bound to a port. Raise OSError if the port is taken."""
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -52,7 +52,7 @@ class PartialPublishes:
 
     @contextmanager
     def complete(self, number: int, size: int) -> Iterator[list[Rows[Draft]]]:
-        """Yield the rows that came before the last frame. UnavailableError if there was no memory for all of them."""
+        """Yield the rows that came before the last frame. Raise UnavailableError if there was no memory for them."""
         partial = self._partial.pop(number, None) or PartialPublish(self._budget)
         try:
             if not partial.charge(size) or partial.rows is None:

@@ -19,7 +19,7 @@ class StoredRows(NamedTuple):
 
 
 def stored_rows(batches: Sequence[StoredBatch]) -> StoredRows:
-    """Join the messages of consecutive batches. DamagedStoreError if their number is wrong."""
+    """Join the messages of consecutive batches. Raise DamagedStoreError if their number is wrong."""
     count = batches[-1].until - batches[0].first
     body = batches[0].body
     if len(batches) > 1:

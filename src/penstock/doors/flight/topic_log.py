@@ -31,7 +31,7 @@ class TopicLog:
         return self.bounds([name])[0]
 
     def stored(self, topic: TopicBounds, first: int, until: int) -> Iterator[StoredBatch]:
-        """Yield the stored batches of a range, without a gap. OutOfRangeError if retention was faster."""
+        """Yield the stored batches of a range, without a gap. Raise OutOfRangeError if retention was faster."""
         wanted = first
         try:
             for batch in self._reader.batches(topic.number, first, until):
@@ -47,7 +47,7 @@ class TopicLog:
             raise DamagedStoreError(f"The store lacks messages of topic {topic.name} from offset {wanted} on")
 
     def _check_kept(self, topic: TopicBounds, wanted: int) -> None:
-        """Check why messages are missing. OutOfRangeError if they are no longer kept."""
+        """Check why messages are missing. Raise OutOfRangeError if they are no longer kept."""
         now = self.topic(topic.name)
         if now.identity != topic.identity:
             raise OutOfRangeError(topic.name, wanted)
@@ -103,7 +103,7 @@ class LinkReader:
         return low
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because nothing is held."""
 
     def _slice(self, topic: int, first: int, until: int) -> StoredBatch | None:
         batch: Any = unpack(self._link.call("read", pack((topic, first, until))), StoredBatch | None)

@@ -33,7 +33,7 @@ log = logging.getLogger("penstock.doors.flight")
 
 IN_FLIGHT = 4
 UPLOADS_MAX = 256  # at a time; each holds a batch or two of its client
-SILENT_SECONDS = 60.0  # time after which an upload makes way for another, where there are too many
+SILENT_SECONDS = 60.0  # after this time without a batch, an upload is ended if there are too many
 BUSY = "The server is busy: try again later"
 
 
@@ -49,7 +49,7 @@ class Slot:
 
 
 class Uploads:
-    """Uploads in progress. Where there are too many, the one that was silent for the longest time makes way."""
+    """Uploads in progress. If there are too many, the one that was silent for the longest time is ended."""
 
     def __init__(
         self, *, clock: Callable[[], float] = time.monotonic, hang_up: Callable[[str], None] = disconnect
@@ -61,7 +61,7 @@ class Uploads:
 
     @contextmanager
     def slot(self, peer: str) -> Iterator[Slot]:
-        """Hold a slot for one upload. UnavailableError: there is none."""
+        """Hold a slot for one upload. Raise UnavailableError if there is none."""
         slot = Slot(peer, self._clock)
         with self._changed:
             self._make_room()
@@ -118,7 +118,7 @@ class Upload:
             raise InvalidArgumentError("A publish-once key needs a producer")
 
     def run(self, reader: Any, writer: Any, heard: Callable[[], None]) -> None:
-        """Publish what comes, and call `heard` for each batch."""
+        """Publish all batches of the reader, and call `heard` for each."""
         drafts.check_schema(reader.schema)
         if self._topic is not None:
             self._require([self._topic])
@@ -174,7 +174,7 @@ class Upload:
         return {"topic": topic, "target": target}, self._publisher.publish(topic, drafts.split(staged))
 
     def _require(self, topics: list[str]) -> None:
-        """Check that topics exist. NotFoundError if one does not."""
+        """Raise NotFoundError if a topic does not exist."""
         if topics:
             self._topics.bounds(topics)
             self._known.update(topics)

@@ -163,7 +163,7 @@ class Calls:
         return mapped
 
     def grpc_error(self, error: Exception, path: str) -> CallError:
-        """Like `error`, for a gRPC call: also written to the request log."""
+        """Return the error of a gRPC call like `error`, and write it to the request log."""
         if self.call_log is not None:
             self.call_log.log_refusal(path, error)
         return self.error(error, path)

@@ -112,7 +112,7 @@ class Rest:
         return response
 
     def refusal(self, status: int) -> Response:
-        """The answer to a request that could not be read."""
+        """Return the answer to a request that could not be read."""
         codes = {413: Code.RESOURCE_EXHAUSTED, 500: Code.INTERNAL, 503: Code.UNAVAILABLE}
         error = error_response(CallError(codes.get(status, Code.INVALID_ARGUMENT), phrase(status)))
         return Response(status, error.headers, error.body)

@@ -59,7 +59,7 @@ class Settling:
         await self._pending.join()
 
     def close(self) -> None:
-        """Stop waiting. What was decided is committed all the same."""
+        """Stop waiting. Decisions are committed all the same."""
         self._account.close()
         while not self._pending.empty():
             settled = self._pending.get_nowait()[0]

@@ -1,1 +1,1 @@
-"""The HTTP door: is the server alive, is it ready, and what does it count."""
+"""The HTTP door: health, readiness, metrics, the admin API and the console."""

@@ -300,7 +300,7 @@ class TextConnection(asyncio.Protocol):
         return ends
 
     def _too_busy(self) -> None:
-        """Refuse the message that is being read: there is no memory for it."""
+        """Refuse the message that is being read, because there is no memory for it."""
         if not self._ending:
             refused = self._decoder.refused
             self._decoder.forget()

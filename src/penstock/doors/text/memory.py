@@ -22,7 +22,7 @@ class Memory:
         self._accounts: dict[str, Account] | None = None
 
     def hold(self, kind: str, size: int, give_up: Callable[[], None] | None = None) -> bool:
-        """Set the bytes of one kind that are held now. False if the budget has no memory for them.
+        """Set the bytes of one kind that are held now. Return False if the budget has no memory for them.
 
         The budget may call `give_up` to get the memory back. Without `give_up` it cannot.
         """

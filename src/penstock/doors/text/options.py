@@ -31,10 +31,10 @@ class TextOptions:
     )
     write_seconds: Seconds = setting(30, "Close a connection if the client reads nothing for this time.")  # T-064
 
-    linger_seconds: float = 2  # after a fault: how long input is thrown away, so that our answer arrives
+    linger_seconds: float = 2  # after a fault, input is discarded for this time, so that our answer arrives
     pending_bytes_max: int = 4 << 20  # of a connection's sends that are not durable yet (T-065)
     pending_messages_max: int = 10_000
     write_buffer_bytes: int = 256 << 10  # beyond this a client counts as not reading
     dispatch_bytes: int = 1 << 20  # taken from a queue at a time, but never less than one message
     dispatch_messages: int = 1000
-    sweep_seconds: float = 1  # how often deadlines are looked at: one timer for the whole door
+    sweep_seconds: float = 1  # time between two checks of deadlines, by one timer for the door

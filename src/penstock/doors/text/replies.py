@@ -1,4 +1,4 @@
-"""The reply to everything one read brought: its answers in order, and the decisions that have to be durable first."""
+"""The reply to all requests of one read: answers in order, and the decisions that have to be durable first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of clients, and how a frame is read as a request."""
+"""The requests of clients, and the reading of frames as requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A window: how many messages of one queue one connection may hold, and which ones it holds."""
+"""A window, which limits and holds the messages of one queue on one connection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Client(Protocol):
         """Address and port of the client."""
 
     def send(self, data: bytes) -> bool:
-        """Send bytes. False if the connection is closing."""
+        """Send bytes. Return False if the connection is closing."""
 
     def feed_failed(self, window: Window, error: Exception) -> None:
         """Tell the client that its queue cannot be consumed. The window is closed."""

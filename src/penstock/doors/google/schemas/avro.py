@@ -74,7 +74,7 @@ class AvroSchema:
 
 
 def _reason(error: Exception) -> str:
-    """Say what is wrong with a definition, without the text of Python's own errors."""
+    """Return what is wrong with a definition, without the text of Python's own errors."""
     if isinstance(error, json.JSONDecodeError):
         return f"it is not JSON (line {error.lineno}, column {error.colno})"
     if isinstance(error, UnknownType):

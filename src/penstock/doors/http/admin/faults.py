@@ -1,4 +1,4 @@
-"""Faults on purpose over the admin API of a server for tests: rules are added and removed, and their hits listed."""
+"""Fault rules over the admin API of a server for tests: added, removed, and listed with their hits."""
 
 from __future__ import annotations
 

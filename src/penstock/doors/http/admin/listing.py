@@ -137,6 +137,6 @@ async def _best(
 
 
 def _page(names: Sequence[str], keys: Sequence[Any], query: Paging, total: int) -> Page:
-    """`names` and `keys`: of the page, and of one more where there is a next page."""
+    """Return a page. `names` and `keys` have one more item than the page if there is a next page."""
     size = query.page_size
     return Page(list(names[:size]), token_of(keys[size - 1]) if len(names) > size else "", total)

@@ -1,4 +1,4 @@
-"""The messages of a topic: looked at without consuming anything, and published."""
+"""The messages of a topic over the admin API: read without being consumed, and published."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ async def list_projects(call: Call[Paging, None]) -> ProjectPage:
 
 
 async def _projects(context: Context, kind: Kind) -> set[str]:
-    """Return the projects of all names, at the cost of one look for each project."""
+    """Return the projects of all names, with one lookup for each project."""
     projects, after = set[str](), ""
     while True:
         async with context.listing:
