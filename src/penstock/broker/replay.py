@@ -101,7 +101,6 @@ def seek_retained(
 
 
 def preview_seek(ledger: Ledger, name: str, *, offset: int = 0, snapshot: str = "") -> SeekPreview:
-    """Return the changes of a seek to an offset, or to a snapshot."""
     subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
     now = _list_unacked(topic, _place(subscription))

@@ -327,7 +327,6 @@ class Subscription:
         return messages, topic.position - self.settled_bytes - self.ahead_bytes
 
     def stage(self, offset: int) -> Stage:
-        """Return the stage of a message of the topic."""
         entry = self.outstanding.get(offset)
         if entry is not None:
             return Stage.LEASED if entry.leased else Stage.WAITING

@@ -37,8 +37,7 @@ _elapsed: Callable[[], int] = (
 
 
 class Alarm(Protocol):
-    def cancel(self) -> None:
-        """Cancel the alarm."""
+    def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
@@ -226,7 +225,6 @@ async def turns(count: int = TURNS) -> None:
 
 
 async def sleep_until(clock: Clock, at: int) -> None:
-    """Sleep until a clock has reached an instant."""
     reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     alarm = clock.alarm(at, lambda: None if reached.done() else reached.set_result(None))
     try:

@@ -38,14 +38,12 @@ from penstock.errors import NotFoundError
 
 
 def find_topic(engine: Engine, key: str | int) -> TopicMetadata | None:
-    """Find a topic by its name or its number."""
     with engine.lock:
         topic = _topic(engine, key)
         return TopicMetadata.of(topic) if topic is not None else None
 
 
 def find_subscription(engine: Engine, key: str | int) -> SubscriptionMetadata | None:
-    """Find a subscription by its name or its number."""
     with engine.lock:
         subscription = _subscription(engine, key)
         return SubscriptionMetadata.of(subscription) if subscription is not None else None

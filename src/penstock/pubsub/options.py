@@ -98,8 +98,6 @@ class PublisherOptions:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """Options of one call."""
-
     timeout_seconds: float | None = option(None, milliseconds, "timeout")  # None: no timeout
     # These have no effect in one process.
     retry: object = option(None, anything, "retry")
@@ -108,8 +106,6 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True)
 class PullOptions:
-    """Options of one pull."""
-
     max_messages: int = option(100, count, "max_messages")
     wait_seconds: float = option(0.0, seconds, "wait_seconds")  # maximum wait for the first message
     timeout_seconds: float | None = option(None, milliseconds, "timeout")  # None: no timeout

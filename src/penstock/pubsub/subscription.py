@@ -81,7 +81,6 @@ class Subscription(Resource[SubscriptionMetadata], Emitter):
         return stored is not None and stored.detached
 
     def stored(self) -> StoredSubscription | None:
-        """Return the stored subscription, or None."""
         return lookups.find_subscription(self._session.queue.engine, self.name)
 
     # ------------------------------------------------------------------ the subscription
