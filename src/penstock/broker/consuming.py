@@ -201,7 +201,7 @@ def lease_at(ledger: Ledger, now: int, name: str, offsets: Sequence[int]) -> Pul
         if not topic.head <= offset < topic.tail or subscription.stage(offset) not in (Stage.UNREAD, Stage.WAITING):
             continue
         message = ledger.look_up(topic, offset)
-        if isinstance(message, Need):  # earlier messages are leased first: all may not fit the cache together
+        if isinstance(message, Need):  # lease earlier messages first, as the cache may not hold all
             need = message if not chosen else None
             return Pulled(_lease_chosen(ledger, topic, subscription, now, chosen), need, True, offset)
         kept_out = subscription.accepts is not None and not subscription.accepts(message.attributes)

@@ -6,8 +6,8 @@
              | "hasPrefix" "(" "attributes" "." KEY "," STRING ")"
     KEY     := [A-Za-z0-9_-]+ | STRING
 
-The parser makes one pass without regular expressions, and length and depth are bounded, so that no text costs more than
-its length. An error names the column, from 1.
+The parser makes one pass without regular expressions, and length and depth are bounded, so that the cost is at most
+proportional to the length. An error names the column, from 1.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Producer(NamedTuple):
     epoch: int
     seen_at: int
     answers: dict[int, tuple[int, int]]  # sequence -> (first offset, count) of this epoch
-    digests: dict[int, int] = {}  # sequence -> digest of the messages, where the publisher gave one
+    digests: dict[int, int] = {}  # sequence -> digest of the messages, if the publisher gave one
 
 
 OptionKind: TypeAlias = Literal["duration", "bytes", "count", "text", "switch", "labels", "topic"]

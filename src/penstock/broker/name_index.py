@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable
 from typing import Protocol
 
-CHANGES_MAX = 1000  # names that are moved one by one; beyond that everything is sorted again
+CHANGES_MAX = 1000  # changed names that are applied one by one; with more, all names are sorted again
 
 
 class Names(Container[str], Iterable[str], Protocol):

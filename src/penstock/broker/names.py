@@ -14,7 +14,7 @@ MAX_TOPIC = (1 << (63 - OFFSET_BITS)) - 1
 
 # The identity of a store chooses where its ids begin, so that two stores share none: one of 15 million runs of offsets
 # for its first topic, and one of the first 2^37 offsets in the run. All ids have 19 digits. The next topic takes the
-# next run. The offsets before the start are lost to a run.
+# next run. The start shortens a run by as much.
 _LOWEST_RUN = -(-(10**18) >> OFFSET_BITS)
 _RUNS = MAX_TOPIC + 1 - _LOWEST_RUN
 _STARTS = 1 << 37

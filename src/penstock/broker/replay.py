@@ -39,7 +39,7 @@ class SeekPreview(NamedTuple):
     backlog_after: int
     come_back: int  # acked now, and not afterwards
     skipped: int  # not acked now, and acked afterwards
-    exact: bool  # False: a filter will pass over some of the messages
+    exact: bool  # False: messages that the filter does not match are counted, too
 
 
 def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.broker.model import SECOND, SubscriptionOptions
 
-# Backoff of dead letters without a topic: short after the topic was created, and not a hot loop.
+# Backoff of dead letters whose topic does not exist. They move soon after it is created, without a hot loop.
 STUCK_MINIMUM_SECONDS, STUCK_MAXIMUM_SECONDS = 1, 60
 
 

@@ -139,7 +139,7 @@ def _due(subscription: Subscription, now: int, offset: int, by_holder: bool, del
     options, entry = subscription.options, subscription.outstanding[offset]
     since = now if by_holder or entry.due >= FOREVER else entry.due  # a lease ends at its deadline, not when noticed
     wait = backoff(options, entry.attempts)
-    # The dead letter topic of a spent message that is still here does not exist. A lease that ended was wait enough.
+    # The dead letter topic of a spent message that is still here does not exist. The end of a lease was wait enough.
     if by_holder and is_spent(options, entry.attempts):
         wait = max(wait, stuck_backoff(options, entry.attempts))
     return since + wait

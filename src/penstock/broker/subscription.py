@@ -48,7 +48,7 @@ class Subscription:
         self._configure(created.options)
 
     def _clear(self) -> None:
-        # The filter was compared with all messages below this offset, even where that is above the cursor.
+        # The filter was compared with all messages below this offset, even if that is above the cursor.
         self.compared = 0
         self.ahead = 0  # messages from the cursor to `compared` that the filter keeps out; they count as acked
         self.ahead_bytes = 0
@@ -250,7 +250,7 @@ class Subscription:
                 entry.stamp = fact.stamp or self.stamp
 
     def _count_lease(self, entry: Entry, change: int) -> None:
-        """Count the begin (1) or the end (-1) of a lease."""
+        """Count the start (1) or the end (-1) of a lease."""
         entry.leased = change > 0
         self.in_flight += change
         self.in_flight_bytes += change * entry.size

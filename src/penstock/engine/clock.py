@@ -23,9 +23,7 @@ from penstock.errors import InvalidArgumentError
 
 LOOK_EVERY = SECOND // 10  # how soon `now` follows a wall clock that was set forward
 TURNS = 20  # turns of an event loop, more than from a wake-up to a message at a listener
-STRETCH_SECONDS = (
-    10.0  # timers of a loop do not count a sleep of the machine, so an alarm looks at the clock this often
-)
+STRETCH_SECONDS = 10.0  # an alarm looks at the clock this often, as a loop's timers do not count a sleep of the machine
 EARLY_SECONDS = 0.001  # least wait of an alarm whose timer was early
 
 log = logging.getLogger("penstock")

@@ -1,6 +1,6 @@
 """The encoding of facts, messages and dumps in every durable journal.
 
-All releases can read what earlier ones wrote. A fact is stored as [number, fields] with the number from
+Each release can read the rows of all earlier ones. A fact is stored as [number, fields] with the number from
 `broker.facts.FACTS`. An array that is shorter than today's record was written before a field was added, and the new
 fields get their defaults. Bytes that do not fit their record are a DamagedStoreError.
 

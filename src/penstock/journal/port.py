@@ -181,13 +181,13 @@ class BackupReport(NamedTuple):
     """The result of a backup that was written and checked."""
 
     number: int  # in its folder, from 1 on
-    time: str  # of its begin
+    time: str  # of its start
     commit: int  # the last one in it
     topics: int
     messages: int
     files: int
     copied_bytes: int
-    taken_over_bytes: int  # from the backup before
+    taken_over_bytes: int  # from the earlier backup
 
 
 class BatchSeal(NamedTuple):

@@ -42,7 +42,7 @@ class Subscriptions(Protocol):
 
 class Seeking(Protocol):
     def preview_seek(self, name: str, *, offset: int = 0, snapshot: str = "") -> Awaitable[SeekPreview]:
-        """Return what a seek to an offset, or to a snapshot if one is named, would change."""
+        """Return the changes of a seek to an offset, or to a snapshot if one is named."""
 
     def seek_to_offset(self, name: str, offset: int) -> Future[None]: ...
 

@@ -43,7 +43,7 @@ class Manifest(msgspec.Struct, frozen=True):
     store: str  # its identity
     number: int  # of the backup in this folder, from 1 on
     at: int  # the store's time, in nanoseconds
-    time: str  # of the backup's begin, for people
+    time: str  # start of the backup, for people
     commit: int  # the last one in it
     crc: int  # of the facts of that commit
     topics: int

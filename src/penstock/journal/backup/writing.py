@@ -23,8 +23,8 @@ from penstock.journal.codec import BATCH_ROW, FACTS_ROW, SNAPSHOT_ROW, Row, chec
 from penstock.journal.port import BackupProgress, BackupReport, StoreRows
 
 FILE_BYTES = 64 << 20
-SMALL_BYTES = 4 << 20  # the most that is left for the view, unless there are more rounds than ROUNDS_MAX
-ROUNDS_MAX = 20
+SMALL_BYTES = 4 << 20  # a round that copies less is followed by the view
+ROUNDS_MAX = 20  # rounds before the view, however much is left
 
 
 def write_backup(

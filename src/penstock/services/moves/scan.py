@@ -148,7 +148,7 @@ class Preview(NamedTuple):
 
 
 async def preview(queue: Queue, subscription: str, choice: Choice, sources: Sources) -> Preview:
-    """Return what a move would do, without changing anything. It takes at most PREVIEW_SECONDS."""
+    """Return the expected result of a move, without changing anything. It takes at most PREVIEW_SECONDS."""
     _, topic = await source_of(queue, subscription)
     scan, by_topic = Scan(queue, subscription, topic, choice, sources), Counter[str]()
     unacked = queue.is_unacked  # offsets chosen by id may be settled already

@@ -174,7 +174,7 @@ async def sorted_page(context: Context, names: Sequence[str], query: Paging, ord
 
 
 def _column(context: Context, sort: str) -> CountValues:
-    """Return what computes the values of a column for subscriptions."""
+    """Return the function that computes a column for subscriptions."""
     queue, rates = context.queue, context.rates
 
     async def rate(names: Sequence[str]) -> dict[str, Value]:

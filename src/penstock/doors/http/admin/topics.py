@@ -97,7 +97,7 @@ async def list_topics(call: Call[TopicQuery, None]) -> TopicPage:
 
 
 def _column(context: Context, sort: str) -> CountValues:
-    """Return what computes the values of a column for topics."""
+    """Return the function that computes a column for topics."""
     queue, rates = context.queue, context.rates
 
     async def rate(names: Sequence[str]) -> dict[str, Value]:
