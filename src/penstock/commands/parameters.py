@@ -31,18 +31,40 @@ class Option(click.Option):
         self.section = section
 
 
-class WholeNumber(click.IntRange):
+class WholeNumber(click.types.IntParamType):
     name = "whole number"
 
+    def __init__(self, min: int | None = None, max: int | None = None) -> None:  # noqa: A002
+        self.bounds = min, max
 
-class Number(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        _check_bounds(self, number, str(value), param, ctx)
+        return number
+
+
+class Number(click.types.FloatParamType):
     name = "number"
+
+    def __init__(self, min: float | None = None, max: float | None = None) -> None:  # noqa: A002
+        self.bounds = min, max
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a valid number.", param, ctx)
+        _check_bounds(self, number, str(value), param, ctx)
         return number
+
+
+def _check_bounds(
+    kind: WholeNumber | Number, number: float, text: str, param: click.Parameter | None, ctx: click.Context | None
+) -> None:
+    least, most = kind.bounds
+    if least is not None and number < least:
+        kind.fail(f"{text} is less than {least}", param, ctx)
+    if most is not None and number > most:
+        kind.fail(f"{text} is more than {most}", param, ctx)
 
 
 def with_all(*options: Any) -> Callable[[Run], Run]:

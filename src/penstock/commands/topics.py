@@ -89,7 +89,7 @@ def show(session: Session, topic: str) -> None:
 @topic_argument
 @with_topic_options
 def change(session: Session, topic: str, **options: Any) -> None:
-    """Change options of a topic. Options that are not given keep their values, --label replaces all labels."""
+    """Change options of a topic. Options that are not given keep their values. --label replaces all labels."""
     session.output.record(session.patch(path_of("topics", topic), read_options(TopicOptions, options)), FIELDS)
 
 
