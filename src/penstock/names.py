@@ -79,7 +79,8 @@ def project_of(name: str) -> str:
 def is_new_id(text: str) -> bool:
     """Return whether a short name is allowed: every character is visible, and a URL can contain the name."""
     if (
-        not text.isprintable()
+        len(text) > ID_BYTES_MAX
+        or not text.isprintable()
         or _INVISIBLE.search(text)
         or "/" in text
         or text.strip(" ") != text
