@@ -17,7 +17,7 @@ from pathlib import Path
 TICK_SECONDS = 2.0
 QUIET_SHARE = 0.05  # of a processor; a server that uses less is quiet
 WORK_SECONDS = 1.0  # of processor time since memory was last given back; after it there may be something to give
-GROWN_BYTES = 16 << 20  # of resident memory since then; large requests grow it in next to no processor time
+GROWN_BYTES = 16 << 20  # of freed memory since then; large requests leave it in next to no processor time
 COLLECT_AFTER = (50_000, 20, 100)  # new objects before the cyclic collector looks; Python's own first number is 700
 
 
@@ -29,27 +29,27 @@ def calm_collector() -> None:
 class Trimming:
     """The rule that decides when to return memory."""
 
-    def __init__(self, cpu_seconds: float, resident_bytes: int = 0) -> None:
+    def __init__(self, cpu_seconds: float, free_bytes: int = 0) -> None:
         self._before = cpu_seconds
         self._worked = 0.0
-        self._floor = resident_bytes
+        self._floor = free_bytes
 
-    def due(self, cpu_seconds: float, resident_bytes: int = 0) -> bool:
+    def due(self, cpu_seconds: float, free_bytes: int = 0) -> bool:
         """Return whether to give memory back now. Called once a tick.
 
-        `cpu_seconds` is the processor time since the process began, and `resident_bytes` its resident memory. `gave`
-        must be called after memory was given back.
+        `cpu_seconds` is the processor time since the process began, and `free_bytes` the freed memory that the C
+        library has, returned or not. `gave` must be called after memory was given back.
         """
         used, self._before = cpu_seconds - self._before, cpu_seconds
         self._worked += used
-        self._floor = min(self._floor, resident_bytes)
+        self._floor = min(self._floor, free_bytes)
         if used > TICK_SECONDS * QUIET_SHARE:
             return False
-        return self._worked >= WORK_SECONDS or resident_bytes - self._floor >= GROWN_BYTES
+        return self._worked >= WORK_SECONDS or free_bytes - self._floor >= GROWN_BYTES
 
-    def gave(self, resident_bytes: int = 0) -> None:
-        """Start again from the resident memory after memory was returned."""
-        self._worked, self._floor = 0.0, resident_bytes
+    def gave(self, free_bytes: int = 0) -> None:
+        """Start again from the freed memory after memory was returned."""
+        self._worked, self._floor = 0.0, free_bytes
 
 
 async def trim_when_quiet(cpu_seconds: Callable[[], float] = time.process_time) -> None:
@@ -57,12 +57,35 @@ async def trim_when_quiet(cpu_seconds: Callable[[], float] = time.process_time) 
     trim = _trim()
     if trim is None:
         return
-    trimming = Trimming(cpu_seconds(), resident_bytes())
+    free_bytes = _free_bytes()
+    trimming = Trimming(cpu_seconds(), free_bytes())
     while True:
         await asyncio.sleep(TICK_SECONDS)
-        if trimming.due(cpu_seconds(), resident_bytes()):
+        if trimming.due(cpu_seconds(), free_bytes()):
             await asyncio.to_thread(trim, 0)
-            trimming.gave(resident_bytes())
+            trimming.gave(free_bytes())
+
+
+class _Mallinfo(ctypes.Structure):
+    """Numbers of the C library about its memory (mallinfo2)."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
+
+def _free_bytes() -> Callable[[], int]:
+    """Return a function that counts freed memory. The resident memory stands for it before glibc 2.33."""
+    try:
+        mallinfo = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError, TypeError):
+        return resident_bytes
+    mallinfo.restype = _Mallinfo
+    return lambda: int(mallinfo().fordblks)
 
 
 def resident_bytes() -> int:

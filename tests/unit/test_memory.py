@@ -8,12 +8,12 @@ import platform
 
 import pytest
 
-from penstock.memory import GROWN_BYTES, TICK_SECONDS, WORK_SECONDS, Trimming, _trim, resident_bytes
+from penstock.memory import GROWN_BYTES, TICK_SECONDS, WORK_SECONDS, Trimming, _free_bytes, _trim, resident_bytes
 
 
-def ask(trimming: Trimming, cpu_seconds: float, resident: int = 0, after: int = 0) -> bool:
+def ask(trimming: Trimming, cpu_seconds: float, free: int = 0, after: int = 0) -> bool:
     """Ask as the server does, which begins again when memory was given back."""
-    due = trimming.due(cpu_seconds, resident)
+    due = trimming.due(cpu_seconds, free)
     if due:
         trimming.gave(after)
     return due
@@ -32,7 +32,7 @@ def test_a_server_that_did_next_to_nothing_gives_nothing_back() -> None:
     assert not any(ask(trimming, tick * WORK_SECONDS / 100) for tick in range(50))
 
 
-def test_memory_that_grew_is_given_back_without_much_work() -> None:
+def test_freed_memory_is_given_back_without_much_work() -> None:
     """Large requests that never end cost memory and hardly any processor time."""
     base = 45 << 20
     trimming = Trimming(0.0, base)
@@ -41,7 +41,7 @@ def test_memory_that_grew_is_given_back_without_much_work() -> None:
     assert not ask(trimming, 0.03, base)
 
 
-def test_memory_that_stays_in_use_is_not_given_back_again_and_again() -> None:
+def test_memory_that_was_given_back_is_not_given_back_again_and_again() -> None:
     base, more = 45 << 20, 500 << 20
     trimming = Trimming(0.0, base)
     assert [ask(trimming, 0.0, more, more) for _ in range(3)] == [True, False, False]
@@ -58,7 +58,10 @@ def test_what_small_work_leaves_adds_up() -> None:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked")
 def test_freed_memory_leaves_the_process() -> None:
-    """A block at the end of the heap keeps what was freed before it, until the C library is asked."""
+    """A block at the end of the heap keeps what was freed before it, until the C library is asked.
+
+    It is asked when memory becomes free, also if memory was given back while all of this was in use.
+    """
     trim, libc = _trim(), ctypes.CDLL(None)
     assert trim is not None
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
@@ -66,10 +69,19 @@ def test_freed_memory_leaves_the_process() -> None:
     blocks = [libc.malloc(60_000) for _ in range(2000)]  # 120 MB in pieces that come from the heap
     for block in blocks:
         ctypes.memset(block, 1, 60_000)
+    trim(0)
+    free_bytes = _free_bytes()
+    trimming = Trimming(0.0, free_bytes())
     last = blocks.pop()
+    if free_bytes is not resident_bytes:  # before glibc 2.33
+        assert not trimming.due(0.0, free_bytes())
     for block in blocks:
         libc.free(block)
+    if free_bytes is not resident_bytes:
+        assert trimming.due(0.0, free_bytes())
     before = resident_bytes()
     trim(0)
     assert before - resident_bytes() > 100 << 20
+    trimming.gave(free_bytes())
+    assert not trimming.due(0.0, free_bytes())
     libc.free(last)
