@@ -11,6 +11,8 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from penstock.wire.http1_message import Request
+
 # Headers that proxies add, in addition to names with "forward" in them.
 _PROXY_HEADERS = frozenset({"via", "cdn-loop"})
 _ADDRESS_ENDS = ("ip", "ipv6", "-addr", "-address")  # X-Real-IP, True-Client-IP, X-Azure-ClientIP, X-Remote-Addr
@@ -58,6 +60,13 @@ def is_forwarded(header_names: Iterable[str]) -> bool:
     adds no header cannot be recognised.
     """
     return any(name in _PROXY_HEADERS or "forward" in name or name.endswith(_ADDRESS_ENDS) for name in header_names)
+
+
+def is_from_here(request: Request) -> bool:
+    """Return whether a program on this machine sent the request: no proxy, and no page whose name points here."""
+    if not is_loopback(request.peer) or is_forwarded(request.index):
+        return False
+    return is_loopback(host_of(request.header("host")))
 
 
 class HostGuard:

@@ -196,10 +196,14 @@ def test_without_tls_no_token_counts() -> None:
         assert signed_in(harness, "GET", "?comp=list").code == "AuthenticationFailed"
 
 
-@pytest.mark.parametrize("name", ["Via", "X-Real-IP", "X-Forwarded-For"])
-def test_a_forwarded_token_is_refused(secure: Harness, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("Via", "1.1 p"), ("X-Real-IP", "192.0.2.7"), ("X-Forwarded-For", "192.0.2.7"), ("Host", "broker.example")],
+)
+def test_a_forwarded_token_is_refused(secure: Harness, name: str, value: str) -> None:
+    """A proxy on this machine adds a header, or passes on the Host that its client asked for."""
     bearer = f"Bearer {token(claims(secure))}"
-    answer = secure.ask("GET", "?comp=list", sas="", **{"Authorization": bearer, name: "192.0.2.7"})
+    answer = secure.ask("GET", "?comp=list", sas="", **{"Authorization": bearer, name: value})
     assert (answer.status, answer.code) == (403, "AuthenticationFailed")
 
 

@@ -17,8 +17,7 @@ from penstock.doors.azure.operations import Operation
 from penstock.doors.azure.policies import Policy
 from penstock.doors.azure.sas import check_sas
 from penstock.doors.azure.shared_key import check_shared_key
-from penstock.wire.hosts import is_forwarded, is_loopback
-from penstock.wire.http1_message import Request
+from penstock.wire.hosts import is_forwarded, is_from_here, is_loopback
 
 _CLAIMS: Mapping[str, Any] = {}
 _POLICIES = frozenset({Operation.GET_ACL, Operation.SET_ACL})
@@ -45,7 +44,8 @@ class Authorizer:
         account = self.accounts.get(call.account)
         if account is None:
             raise AzureError("ResourceNotFound")
-        if account.development and not _is_local(call.request):
+        request = call.request
+        if account.development and (not is_loopback(request.peer) or is_forwarded(request.index)):  # any Host is fine
             raise not_authentic("The development account is for this machine only; configure azure_accounts.")
         return account
 
@@ -87,13 +87,9 @@ class Authorizer:
     ) -> Mapping[str, Any]:
         if not self._bearer:
             raise not_authentic("Bearer tokens are not accepted here: they need TLS and the setting azure_oauth.")
-        if not self._bearer_from_anywhere and not _is_local(call.request):
+        if not self._bearer_from_anywhere and not is_from_here(call.request):
             raise not_authentic("With azure_oauth=basic, bearer tokens are accepted from this machine only.")
         claims = check_token(token, account.name, now, self._wording)
         if operation is Operation.REDRIVE or (operation in _POLICIES and call.version < _POLICIES_SINCE):
             raise AzureError("AuthorizationFailure", message=self._wording.key_only)
         return claims
-
-
-def _is_local(request: Request) -> bool:
-    return is_loopback(request.peer) and not is_forwarded(request.index)

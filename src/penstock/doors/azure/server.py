@@ -42,7 +42,7 @@ from penstock.engine.port import Clock, Queue, SubscriptionMetadata
 from penstock.errors import LostReplyError, PenstockError
 from penstock.services.moves.registry import Moves
 from penstock.wire.budget import Budget
-from penstock.wire.hosts import host_of, is_forwarded, is_loopback
+from penstock.wire.hosts import is_from_here, is_loopback
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 from penstock.wire.request_log import RequestLog
 from penstock.wire.trust import server_context
@@ -243,9 +243,7 @@ class AzureDoor:
 
     def _check_local(self, call: Call) -> None:
         """Allow programs on this machine only, and no page in a browser: this dialect needs no credentials."""
-        request = call.request
-        local = is_loopback(request.peer) and is_loopback(host_of(request.header("host")))
-        if not local or is_forwarded(request.index) or request.header("origin"):
+        if not is_from_here(call.request) or call.request.header("origin"):
             raise not_authentic("The dialect without credentials is for programs on this machine only.")
 
     async def _policies(self, call: Call) -> Mapping[str, Policy]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.doors.http.errors import error_response
 from penstock.doors.http.options import HttpOptions
-from penstock.wire.hosts import host_of, is_forwarded, is_loopback
+from penstock.wire.hosts import is_from_here
 from penstock.wire.http1 import Request, Response
 from penstock.wire.trust import BearerTokens
 
@@ -31,7 +31,7 @@ class Access:
         if "origin" in request.index and not _same_origin(request):
             return error_response(403, FOREIGN_PAGE)
         if not self.guarded:
-            return None if from_here(request) else error_response(403, NO_TOKENS)
+            return None if is_from_here(request) else error_response(403, NO_TOKENS)
         if self.may_change(request):
             return None
         if not self._read.admit(_credentials(request)):
@@ -41,18 +41,11 @@ class Access:
 
     def may_change(self, request: Request) -> bool:
         """Return whether a client has full access."""
-        return self._all.admit(_credentials(request)) if self.guarded else from_here(request)
+        return self._all.admit(_credentials(request)) if self.guarded else is_from_here(request)
 
 
 def _credentials(request: Request) -> bytes:
     return request.header("authorization").encode("latin-1", "replace")
-
-
-def from_here(request: Request) -> bool:
-    """Return whether a program on this machine sent the request: no proxy, and no page whose name points here."""
-    if not is_loopback(request.peer) or is_forwarded(request.index):
-        return False
-    return is_loopback(host_of(request.header("host")))
 
 
 def _same_origin(request: Request) -> bool:

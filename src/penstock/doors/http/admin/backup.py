@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.doors.http.admin.access import from_here
 from penstock.doors.http.admin.calls import NDJSON_TYPE, Call, NoQuery, route
 from penstock.doors.http.admin.records import Count
 from penstock.doors.http.errors import status_of
 from penstock.engine.port import BackupProgress, BackupReport
 from penstock.errors import InvalidArgumentError, PenstockError, PermissionDeniedError
+from penstock.wire.hosts import is_from_here
 from penstock.wire.http1 import Response
 
 NOT_BELOW = "This server writes backups only below the folder of its setting backup_folder; name a folder below it."
@@ -59,7 +59,7 @@ class BackupLine(msgspec.Struct, omit_defaults=True):
 
 
 async def make_backup(call: Call[NoQuery, BackupBody]) -> Response:
-    folder = allowed_folder(call.body, call.context.backup_folder, local=from_here(call.request))
+    folder = allowed_folder(call.body, call.context.backup_folder, local=is_from_here(call.request))
     news = call.queue.backup(str(folder))
     try:
         first = await anext(news)  # so that most errors have their own status
