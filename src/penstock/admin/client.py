@@ -119,7 +119,7 @@ class Client:
         """Yield every item of a list, page by page. `key` is the field of the answer with the items."""
         while True:
             page = self.get(path, **query)
-            if not isinstance(page[key], list):
+            if not isinstance(page[key], list) or not all(isinstance(item, Answer) for item in page[key]):
                 raise UnreachableError(self._stranger)
             yield from page[key]
             if not page.get("next_page_token"):
@@ -161,7 +161,9 @@ class Client:
             raise
         self._kept.append((connection, time.monotonic()))  # it reconnects if it was closed
         self._check(response, answer)
-        return self._decode(answer) if response.status != NO_CONTENT else None
+        if response.status != NO_CONTENT:
+            return self._decode(answer)
+        return None if method == "DELETE" else Answer(self._stranger, {})
 
     def _take(self) -> http.client.HTTPConnection:
         """Return a kept connection that is not too old, or a new one. No other call uses it at the same time."""
@@ -231,6 +233,8 @@ class Client:
         """Return an answer or a line of one. The admin API answers with objects only."""
         try:
             decoded = json.loads(answer, object_hook=partial(Answer, self._stranger))
+            if b"\\ud" in answer.lower():  # half a character, which the text of a Penstock server never has
+                json.dumps(decoded, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             decoded = None
         if not isinstance(decoded, Answer):
