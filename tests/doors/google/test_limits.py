@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from penstock.doors.google import codec
 from penstock.doors.google import messages as m
 from tests.doors.google.harness import Client
 
@@ -151,6 +152,15 @@ PUBLISHES = [
 @pytest.mark.parametrize(("messages", "text"), PUBLISHES)
 def test_a_publish_beyond_a_limit_is_refused(client: Client, topic: str, messages: list[Any], text: str) -> None:
     assert client.refused("Publish", topic=topic, messages=messages) == (INVALID, text)
+
+
+def test_a_publish_of_too_many_messages_is_refused_before_they_are_converted(
+    client: Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request of 10 MB can have 5 million empty messages, which took 8 seconds of the event loop."""
+    monkeypatch.setattr(codec, "drafts", None)
+    refused = client.refused("Publish", topic=topic, messages=[message()] * 2000)
+    assert refused == (INVALID, too("message_count", "large", 2000, 1000))
 
 
 def test_a_publish_of_more_than_ten_million_bytes_is_refused(client: Client, topic: str) -> None:

@@ -38,6 +38,7 @@ class Publishing:
         topic = await queue.find_topic(name)
         if topic is None:
             raise not_found(names.topic(name))
+        ranges.within("message_count", len(request.messages), None, MESSAGES_MAX)  # before they are converted
         drafts = codec.drafts(request.messages)
         sizes = check_sizes(drafts, context.size)
         if topic.options.extras:
@@ -49,7 +50,6 @@ def check_sizes(drafts: Sequence[Draft], size: int) -> list[int]:
     """Return the size of every draft, as the broker counts it. Raise CallError if one may not be published."""
     if not drafts:
         raise invalid("The request must contain at least one message.")
-    ranges.within("message_count", len(drafts), None, MESSAGES_MAX)
     ranges.within("request_size", size, None, REQUEST_BYTES_MAX)
     key = drafts[0].ordering_key
     key_bytes = _bytes(key)
