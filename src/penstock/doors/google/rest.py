@@ -35,6 +35,8 @@ JSON = ("Content-Type", "application/json; charset=UTF-8")
 PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 SERVER = ("Server", "Penstock")  # of the front page, so that a server that finds the port taken can name its owner
 BODY_BYTES_MAX = 14 << 20  # 10 MB of messages in base64
+INLINE_BYTES = 256 << 10  # larger bodies are parsed in a thread, one after another
+COMMAS_MAX = 500_000  # in a body. Values cost up to 100 times their size in memory and time
 
 # Parameters of every Google API, most of them with and without `$`: https://cloud.google.com/apis/docs/system-parameters
 # Only `alt` and `fields` change an answer here. The others are ignored.
@@ -98,6 +100,7 @@ class Rest:
         self._origins = origins
         self._reset = reset
         self._documents = documents
+        self._parsing = asyncio.Lock()
 
     async def _answer(self, request: Request) -> Response:
         refusal = self._origins.refusal(request)
@@ -144,7 +147,7 @@ class Rest:
         self._calls.admit(request.index, method.path)
         query = parse_query(request.query)
         selection = parse_fields(query.mask, method.response.DESCRIPTOR) if query.mask else {}
-        message = request_message(method.request, matched, request.body, query.fields)
+        message = await self._parse(method.request, matched, request.body, query.fields)
         context = Context(headers={}, loop=asyncio.get_running_loop(), size=message.ByteSize(), caller=request.peer)
         work = method.unary(message, context)
         result = await (_cancel_if_left(work, request) if method.waits else work)
@@ -152,6 +155,12 @@ class Rest:
             result = method.response.FromString(result)
         content = json_format.MessageToDict(result, use_integers_for_enums=query.enums_as_numbers, descriptor_pool=POOL)
         return Response(200, (JSON,), json.dumps(select_fields(content, selection)).encode())
+
+    async def _parse(self, kind: Any, matched: Match, body: bytes, parameters: list[tuple[str, str]]) -> Any:
+        if len(body) <= INLINE_BYTES:
+            return request_message(kind, matched, body, parameters)
+        async with self._parsing:
+            return await asyncio.to_thread(request_message, kind, matched, body, parameters)
 
 
 def _describe(request: Request) -> tuple[str, str]:
@@ -221,6 +230,8 @@ def camel_case(mask: str) -> str:
 
 
 def _body(body: bytes) -> dict[str, Any]:
+    if body.count(b",") > COMMAS_MAX:
+        raise invalid(f"Invalid JSON payload received. The body has more than {COMMAS_MAX:,} values.")
     try:
         content = msgspec.json.decode(body) if body.strip() else {}
     except msgspec.DecodeError as error:
