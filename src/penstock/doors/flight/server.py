@@ -28,7 +28,7 @@ from penstock.doors.flight.options import FlightOptions
 from penstock.doors.flight.requests import Requests
 from penstock.doors.port import join_address
 from penstock.engine.port import Queue, SubscriptionMetadata
-from penstock.errors import UnavailableError
+from penstock.errors import UnavailableError, where
 from penstock.wire.budget import Budget
 from penstock.wire.request_log import LOGGER, RequestLine, RequestLog
 from penstock.wire.trust import server_context
@@ -150,12 +150,13 @@ class FlightDoor:
 
     async def _supervise(self, handover: Handover) -> None:
         """Start a reader process when the first client connects, and another one when it ends."""
-        if not await self._requests.decisions.unfinished_queries():
-            await handover.first_client()
+        await self._wait_for_work(handover)
         loop, pause = asyncio.get_running_loop(), BACKOFF_SECONDS[0]
         while not self._stopping:
-            with suppress(UnavailableError, OSError):  # its end is logged
+            try:
                 await self._open(handover)
+            except Exception as error:  # noqa: BLE001 - without another attempt every client would wait without end
+                self._log.error("the reader process could not be started: %s", where(error))
             assert self._child is not None, "it exists even if it did not start"
             since = loop.time()
             code = await self._child.ended()
@@ -165,6 +166,17 @@ class FlightDoor:
             self._log.error("the reader process ended (exit code %s); another one is started", code)
             await asyncio.sleep(pause)
             pause = min(pause * 2, BACKOFF_SECONDS[1])
+
+    async def _wait_for_work(self, handover: Handover) -> None:
+        """Wait for the first client, unless there are decided rows to publish."""
+        while True:
+            try:
+                if not await self._requests.decisions.unfinished_queries():
+                    await handover.first_client()
+                return
+            except Exception as error:  # noqa: BLE001 - such as too many open files, which may pass
+                self._log.error("the first client could not be accepted: %s", where(error))
+                await asyncio.sleep(BACKOFF_SECONDS[1])
 
 
 class ChildProcess:
@@ -200,7 +212,9 @@ class ChildProcess:
             raise
         finally:
             others.close()
-        self._tasks = [asyncio.create_task(self._link.run(own)), asyncio.create_task(self._read_log())]
+        assert self._process.stderr is not None, "it is a pipe"
+        log = copy_log(self._process.stderr, self._log)
+        self._tasks = [asyncio.create_task(self._link.run(own)), asyncio.create_task(log)]
         self._tasks[0].add_done_callback(lambda _: self._requests.partial.clear())
         ended = asyncio.create_task(self._process.wait())
         either: set[asyncio.Future[Any]] = {self._open, ended}
@@ -251,24 +265,24 @@ class ChildProcess:
             return None
         return await self._requests.answer(frame)
 
-    async def _read_log(self) -> None:
-        """Copy the lines of the process's standard error into the log."""
-        assert self._process is not None, "it was started"
-        assert self._process.stderr is not None, "it is a pipe"
-        while line := await _read_line(self._process.stderr):
-            level, _, text = line.decode("utf-8", "replace").rstrip().partition(" ")
+
+async def copy_log(stream: asyncio.StreamReader, log: logging.Logger) -> None:
+    """Copy the lines that a reader process writes to its standard error, until the process ends.
+
+    The process blocks when its lines are not read, so no line may end the reading.
+    """
+    while line := await _read_line(stream):
+        level, _, text = line.decode("utf-8", "replace").rstrip().partition(" ")
+        with suppress(msgspec.DecodeError):  # two threads may have written at once. Then the line is logged as it is
             if level == REQUEST:
                 logging.getLogger(LOGGER).info(msgspec.json.decode(text, type=RequestLine))
                 continue
-            number = logging.getLevelNamesMapping().get(level)
-            self._log.log(number or logging.WARNING, "%s", text if number else f"{level} {text}")
+        number = logging.getLevelNamesMapping().get(level)
+        log.log(number or logging.WARNING, "%s", text if number else f"{level} {text}")
 
 
 async def _read_line(stream: asyncio.StreamReader) -> bytes:
-    """Return the next line, or nothing at the end. A line over the stream's limit is replaced by a warning.
-
-    No line may end the reading: the reader process blocks when its log lines are not read.
-    """
+    """Return the next line, or nothing at the end. A line over the stream's limit is replaced by a warning."""
     try:
         return await stream.readline()
     except ValueError:

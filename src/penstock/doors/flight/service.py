@@ -92,9 +92,11 @@ class _EndOfCall(flight.ServerMiddleware):  # type: ignore[misc]
         self._close = close
 
     def call_completed(self, exception: Exception | None) -> None:
-        if self._close is not None:
-            self._close()
-        self._count(-1)
+        try:
+            if self._close is not None:
+                self._close()
+        finally:
+            self._count(-1)  # the stop of the server waits for it
 
 
 class FlightService(flight.FlightServerBase):  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 import threading
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from penstock.doors.flight.link import ReaderEnd, head
-from penstock.doors.flight.server import _read_line
 from penstock.doors.flight.uploads import Answers, Sent
 from penstock.errors import InternalError
 
@@ -48,27 +46,15 @@ def test_an_answer_ends_the_wait_of_its_request() -> None:
         join_listeners()
 
 
-def test_a_log_line_of_any_length_does_not_end_the_reading() -> None:
-    async def read() -> list[bytes]:
-        stream = asyncio.StreamReader(limit=100)
-        stream.feed_data(b"INFO short\n" + b"x" * 1000 + b"\nINFO after\n")
-        stream.feed_eof()
-        lines = []
-        while line := await _read_line(stream):
-            lines.append(line)
-        return lines
-
-    first, *between, last = asyncio.run(read())
-    assert (first, last) == (b"INFO short\n", b"INFO after\n")
-    assert all(b"too long" in line for line in between)
-
-
-def test_a_bug_while_answering_an_upload_is_an_error_and_not_a_wait() -> None:
+@pytest.mark.parametrize("problem", [None, RuntimeError("a bug"), OSError("gone")])
+def test_a_bug_while_answering_an_upload_is_an_error_and_not_a_wait(problem: Exception | None) -> None:
     written: list[Any] = []
 
     class Writer:
         def write(self, body: bytes) -> None:
             written.append(body)
+            if problem is not None:
+                raise problem
 
     answers = Answers(Writer())
     broken: Future[bytes] = Future()
