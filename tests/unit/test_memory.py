@@ -13,7 +13,7 @@ from penstock.memory import GROWN_BYTES, TICK_SECONDS, WORK_SECONDS, Trimming, _
 
 def ask(trimming: Trimming, cpu_seconds: float, free: int = 0, after: int = 0) -> bool:
     """Ask as the server does, which begins again when memory was given back."""
-    due = trimming.due(cpu_seconds, free)
+    due = trimming.due(cpu_seconds, lambda: free)
     if due:
         trimming.gave(after)
     return due
@@ -25,6 +25,10 @@ def test_memory_is_given_back_once_when_work_has_ended() -> None:
     quiet = [ask(trimming, 9.0 + tick * 0.01) for tick in range(1, 10)]
     assert busy == [False] * 3
     assert quiet == [True] + [False] * 8
+
+
+def test_a_busy_server_does_not_count_its_free_memory() -> None:
+    assert not Trimming(0.0).due(TICK_SECONDS, lambda: pytest.fail("counted"))
 
 
 def test_a_server_that_did_next_to_nothing_gives_nothing_back() -> None:
@@ -74,14 +78,14 @@ def test_freed_memory_leaves_the_process() -> None:
     trimming = Trimming(0.0, free_bytes())
     last = blocks.pop()
     if free_bytes is not resident_bytes:  # before glibc 2.33
-        assert not trimming.due(0.0, free_bytes())
+        assert not trimming.due(0.0, free_bytes)
     for block in blocks:
         libc.free(block)
     if free_bytes is not resident_bytes:
-        assert trimming.due(0.0, free_bytes())
+        assert trimming.due(0.0, free_bytes)
     before = resident_bytes()
     trim(0)
     assert before - resident_bytes() > 100 << 20
     trimming.gave(free_bytes())
-    assert not trimming.due(0.0, free_bytes())
+    assert not trimming.due(0.0, free_bytes)
     libc.free(last)
