@@ -328,7 +328,7 @@ class HttpConnection(asyncio.Protocol):
             async with aclosing(parts):
                 async for part in parts:
                     self._send(head + (part if turn.old_version else chunk(part)))
-                    head = b""
+                    head = part = b""  # the transport has a copy, and the peer may not read it for long
                     if self._drained is not None:
                         await self._drained
             self._send(head + (b"" if turn.old_version else LAST_CHUNK))
