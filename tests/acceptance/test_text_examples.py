@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -74,6 +75,25 @@ def test_sending_and_consuming_on_the_command_line(server: TextServer) -> None:
     assert taken.returncode == 0
     empty = penstock(server, "consume", "cli", "-n", "1", "--wait", "0.1")
     assert (empty.returncode, empty.stdout, empty.stderr) == (1, "", "")
+
+
+def test_a_consumer_on_the_command_line_stops_if_the_server_stays_away(tmp_path: Path) -> None:
+    with TextServer(tmp_path) as server:
+        penstock(server, "send", "away", "x")
+        command = [sys.executable, "-m", "penstock", "text", "consume", "away", "--timeout", "0.5"]
+        consumer = subprocess.Popen(
+            [*command, "--address", server.addresses["text"]], stdout=PIPE, stderr=PIPE, text=True
+        )
+        try:
+            assert consumer.stdout is not None
+            assert consumer.stdout.readline() == "x\n"
+            server.kill()
+            _, error = consumer.communicate(timeout=SECONDS)
+        finally:
+            consumer.kill()
+            consumer.communicate()
+    assert consumer.returncode == 4
+    assert error.startswith("penstock: No connection to the endpoint")
 
 
 def test_what_goes_wrong_on_the_command_line_is_a_sentence(server: TextServer) -> None:

@@ -81,7 +81,7 @@ def consume(queue: str, *, address: str, count: int, wait: float | None, null: b
 
     written, end = 0, b"\0" if null else b"\n"
     with Client(address, timeout_seconds=timeout) as client:
-        messages = client.consume(queue, window=min(count or 100, 100), wait_seconds=wait)
+        messages = client.consume(queue, window=min(count or 100, 100), wait_seconds=wait, away_seconds=timeout)
         for message in messages:
             write_body(message.content, end)
             message.ack()

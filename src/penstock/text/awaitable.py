@@ -119,17 +119,23 @@ class AsyncClient:
         return [pending.id for pending in sends]
 
     async def consume(
-        self, queue: str, *, window: int = 100, wait_seconds: float | None = None
+        self,
+        queue: str,
+        *,
+        window: int = 100,
+        wait_seconds: float | None = None,
+        away_seconds: float | None = None,
     ) -> AsyncIterator[Message]:
         """Yield messages as they arrive, until none has arrived for `wait_seconds`. Ack or give back each message.
 
-        Time without a connection does not count. The client tries to reconnect without limit.
+        Time without a connection does not count. The client reconnects. UnavailableError: the endpoint was away for
+        `away_seconds`. None means no limit.
         """
         await self.connect()
         changed = asyncio.Event()
         stream = self._session.consume(queue, window, changed.set)
         try:
-            while await self._wait_for_more(stream, changed, wait_seconds):
+            while await self._wait_for_more(stream, changed, wait_seconds, away_seconds):
                 if stream.error is not None:
                     raise stream.error
                 yield stream.arrived.popleft()
@@ -137,13 +143,18 @@ class AsyncClient:
             if self._session.streams.get(queue) is stream:
                 self._session.cancel(queue)
 
-    async def _wait_for_more(self, stream: Stream, changed: asyncio.Event, wait_seconds: float | None) -> bool:
+    async def _wait_for_more(
+        self, stream: Stream, changed: asyncio.Event, wait_seconds: float | None, away_seconds: float | None
+    ) -> bool:
         while not stream.arrived and stream.error is None:
             changed.clear()
+            was_connected = self._session.is_connected
             try:
-                await asyncio.wait_for(changed.wait(), wait_seconds if self._session.is_connected else None)
+                await asyncio.wait_for(changed.wait(), wait_seconds if was_connected else away_seconds)
             except TimeoutError:
-                if self._session.is_connected:
+                if not was_connected and not self._session.is_connected:
+                    raise UnavailableError("No connection to the endpoint") from None
+                if was_connected and self._session.is_connected:
                     return False
         return True
 

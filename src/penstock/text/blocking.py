@@ -85,11 +85,17 @@ class Client:
                 self._session.give_up(UnavailableError(sentence))
 
     def consume(
-        self, queue: str, *, window: int = 100, wait_seconds: float | None = None
+        self,
+        queue: str,
+        *,
+        window: int = 100,
+        wait_seconds: float | None = None,
+        away_seconds: float | None = None,
     ) -> Generator[Message, None, None]:
         """Yield messages as they arrive, until none has arrived for `wait_seconds`. Ack or give back each message.
 
-        Time without a connection does not count. The client tries to reconnect without limit.
+        Time without a connection does not count. The client reconnects. UnavailableError: the endpoint was away for
+        `away_seconds`. None means no limit.
         """
         self._connect(time.monotonic() + self._timeout_seconds)
         stream = self._session.consume(queue, window)
@@ -98,7 +104,7 @@ class Client:
                 until = None if wait_seconds is None else time.monotonic() + wait_seconds
                 while not stream.arrived and stream.error is None:
                     if self._socket is None:
-                        self._connect(None)
+                        self._connect(None if away_seconds is None else time.monotonic() + away_seconds)
                         until = None if wait_seconds is None else time.monotonic() + wait_seconds
                     if not self._read(until):
                         return

@@ -122,6 +122,7 @@ class Session:
         self.outgoing = bytearray()
         for stream in self.streams.values():
             stream.arrived.clear()
+            stream.changed()  # a wait for messages ends, and a wait for the connection begins
 
     def give_up(self, error: PenstockError) -> None:
         """Fail everything that waits, because there will be no other connection."""

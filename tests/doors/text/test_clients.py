@@ -312,3 +312,32 @@ def test_an_async_consumer_survives_an_absence_longer_than_its_wait() -> None:
         await again.leave()
 
     asyncio.run(main())
+
+
+def test_a_consumer_gives_up_an_endpoint_that_stays_away() -> None:
+    async def main() -> None:
+        first = await set_up()
+        address, heard = first.door.address, threading.Event()
+
+        def consume() -> None:
+            with Client(address) as client:
+                for _ in client.consume("q", away_seconds=0.1):
+                    heard.set()
+
+        async def consume_async() -> None:
+            async with AsyncClient(address) as client:
+                async for _ in client.consume("q2", away_seconds=0.1):
+                    heard_async.set()
+
+        heard_async = asyncio.Event()
+        await first.door.queues.get(b"q").send([b"x"])
+        await first.door.queues.get(b"q2").send([b"x"])
+        consuming = [asyncio.create_task(asyncio.to_thread(consume)), asyncio.create_task(consume_async())]
+        assert await asyncio.to_thread(heard.wait, SECONDS)
+        await asyncio.wait_for(heard_async.wait(), SECONDS)
+        await first.leave()
+        for task in consuming:
+            with pytest.raises(UnavailableError):
+                await asyncio.wait_for(task, SECONDS)
+
+    asyncio.run(main())
