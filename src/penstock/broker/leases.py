@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from penstock.broker.dump import EntryDump
+from penstock.broker.limits import SECONDS_MAX
 from penstock.broker.model import FOREVER, SECOND
 
 NO_RECEIPT = -1  # the stamp of a message that was handed back; no receipt has it
 
 
 def deadline_of(now: int, seconds: float) -> int:
-    return FOREVER if seconds == float("inf") else now + int(seconds * SECOND)
+    return FOREVER if seconds > SECONDS_MAX else now + int(seconds * SECOND)
 
 
 class Timer:

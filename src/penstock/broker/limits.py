@@ -15,6 +15,10 @@ from penstock.errors import InvalidArgumentError
 
 MIB = 1024 * 1024
 
+# The journal stores numbers of 64 bits. A larger one in a fact would stop the server.
+NUMBER_MAX = (1 << 63) - 1
+SECONDS_MAX = 1e10  # of a duration, so that the nanoseconds at its end fit as well
+
 # Limits that doors check before they call the broker.
 LABELS_MAX = 64
 LABEL_CHARACTERS_MAX = 63  # of a key, and of a value
@@ -76,8 +80,8 @@ def check_draft(draft: Draft, limits: Limits) -> int:
         most = limits.message_max_bytes
         allowed = f"{most // MIB}MB" if most % MIB == 0 else f"{most} bytes"
         raise InvalidArgumentError(f"Message size exceeds maximum of {allowed}")
-    if draft.delay_seconds < 0 or draft.ttl_seconds < 0:
-        raise InvalidArgumentError("Message delay and time to live must not be negative")
+    if not (0 <= draft.delay_seconds <= SECONDS_MAX and 0 <= draft.ttl_seconds <= SECONDS_MAX):
+        raise InvalidArgumentError(f"Message delay and time to live must be 0 to {SECONDS_MAX:.0f} seconds")
     return size
 
 

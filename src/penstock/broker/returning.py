@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from penstock.broker.facts import Removed, Returned, SubscriptionDeleted
 from penstock.broker.leases import Timer
 from penstock.broker.ledger import Ledger
+from penstock.broker.limits import SECONDS_MAX
 from penstock.broker.log import Need
 from penstock.broker.model import FOREVER, SECOND, Draft, Message
 from penstock.broker.publishing import append
@@ -135,7 +136,7 @@ def _with_later_of_key(subscription: Subscription, failed: dict[int, None]) -> l
 
 def _due(subscription: Subscription, now: int, offset: int, by_holder: bool, delay_seconds: float | None) -> int:
     if delay_seconds is not None:
-        return now + int(delay_seconds * SECOND)
+        return now + int(min(delay_seconds, SECONDS_MAX) * SECOND)
     options, entry = subscription.options, subscription.outstanding[offset]
     since = now if by_holder or entry.due >= FOREVER else entry.due  # a lease ends at its deadline, not when noticed
     wait = backoff(options, entry.attempts)

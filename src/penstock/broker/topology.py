@@ -5,10 +5,13 @@ Numbers are used once. Deleting a resource also deletes everything that refers t
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from penstock.broker import facts as f
 from penstock.broker.filters import compile_filter
 from penstock.broker.ledger import Ledger
-from penstock.broker.model import SubscriptionOptions, TopicOptions
+from penstock.broker.limits import NUMBER_MAX, SECONDS_MAX
+from penstock.broker.model import Options, SubscriptionOptions, TopicOptions
 from penstock.broker.names import NUMBERS_MAX, first_id
 from penstock.broker.returning import expire_unused
 from penstock.broker.subscription import Subscription
@@ -123,9 +126,19 @@ def check_name(name: str) -> None:
         raise InvalidArgumentError(f"A name may have at most {NAME_MAX_BYTES} bytes")
 
 
+def _check_numbers(options: Options) -> None:
+    """Raise InvalidArgumentError if a number is too large for the journal, or for an instant that follows from it."""
+    for option in fields(options):  # type: ignore[arg-type]  # every subclass is a dataclass
+        value = getattr(options, option.name)
+        most = SECONDS_MAX if option.name.endswith("_seconds") else NUMBER_MAX
+        if isinstance(value, int | float) and not value <= most:
+            raise InvalidArgumentError(f"{option.name} may be at most {most:.0f}")
+
+
 def _check_topic_options(options: TopicOptions) -> None:
     if not isinstance(options, TopicOptions):
         raise InvalidArgumentError("Topic options must be TopicOptions")
+    _check_numbers(options)
     if options.retention_seconds < 0 or options.retention_bytes < 0:
         raise InvalidArgumentError("Retention must not be negative")
 
@@ -133,6 +146,7 @@ def _check_topic_options(options: TopicOptions) -> None:
 def check_subscription_options(options: SubscriptionOptions) -> None:
     if not isinstance(options, SubscriptionOptions):
         raise InvalidArgumentError("Subscription options must be SubscriptionOptions")
+    _check_numbers(options)
     if not 0 < options.lease_seconds <= WEEK_SECONDS:
         raise InvalidArgumentError(f"A lease must last more than 0 and at most {WEEK_SECONDS} seconds")
     if options.ordering_window < 1:

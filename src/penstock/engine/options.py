@@ -12,6 +12,7 @@ from dataclasses import field, fields, replace
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from penstock.broker.limits import NUMBER_MAX
 from penstock.broker.model import Options as BrokerOptions
 from penstock.broker.model import OptionSpec, SubscriptionOptions, TopicOptions, option_specs
 from penstock.errors import InvalidArgumentError
@@ -70,15 +71,13 @@ def milliseconds(value: object, name: str) -> float:
 
 
 def whole_number(least: int, most: int | None = None) -> Kind:
-    limits = f"at least {least}" + (f" and at most {most}" if most is not None else "")
+    """Return a kind of whole numbers. Without `most` they may have 64 bits, as in the journal."""
+    greatest = NUMBER_MAX if most is None else most
 
     def read(value: object, name: str) -> int:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or value < least
-            or (most is not None and value > most)
-        ):
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
+            is_huge = isinstance(value, int) and value > NUMBER_MAX
+            limits = f"at least {least}" + (f" and at most {greatest}" if most is not None or is_huge else "")
             raise InvalidArgumentError(f"{name} must be a whole number, {limits}")
         return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import Draft, InvalidArgumentError, MessageQueue, SubscriptionOptions
+from penstock import Draft, InvalidArgumentError, MessageQueue, Once, SubscriptionOptions, TopicOptions
 from tests.conformance.queue.harness import Harness
 
 
@@ -147,10 +147,41 @@ def test_a_message_handed_back_early_waits_as_long_as_its_holder_says(harness: H
     assert harness.pull("sub") == ["a"]
 
 
+def test_no_number_is_too_large_for_the_journal(harness: Harness, queue: MessageQueue) -> None:
+    """A fact with a number of more than 64 bits could not be written, and the queue stopped."""
+    harness.topic_with("sub")
+    huge = 10**30
+    for draft in (Draft(b"x", delay_seconds=huge), Draft(b"x", ttl_seconds=huge)):
+        with pytest.raises(InvalidArgumentError, match="must be 0 to"):
+            queue.publish("topic", [draft])
+    for once in (Once("p", huge, 0), Once("p", 0, -huge)):
+        with pytest.raises(InvalidArgumentError, match="An epoch or a sequence"):
+            queue.publish("topic", [Draft(b"x")], once)
+    for options in (
+        SubscriptionOptions(flow_max_messages=huge),
+        SubscriptionOptions(flow_max_bytes=huge),
+        SubscriptionOptions(max_delivery_attempts=huge),
+        SubscriptionOptions(ordering_window=huge),
+        SubscriptionOptions(retention_seconds=huge),
+        SubscriptionOptions(retry_maximum_seconds=float("nan")),
+    ):
+        with pytest.raises(InvalidArgumentError, match="may be at most"):
+            queue.create_subscription("other", "topic", options)
+    with pytest.raises(InvalidArgumentError, match="may be at most"):
+        queue.create_topic("other", TopicOptions(retention_bytes=huge))
+    publish(queue, "leased")
+    publish(queue, "delayed")
+    publish(queue, "ready")
+    assert len(queue.lease("sub", 1, lease_seconds=huge)) == 1
+    (delayed,) = queue.pull("sub", 1)
+    queue.nack_many([delayed.ack_id], delay_seconds=huge)
+    assert harness.drain("sub") == ["ready"]
+
+
 def test_negative_times_are_refused(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub")
     for draft in (Draft(b"x", delay_seconds=-1), Draft(b"x", ttl_seconds=-1)):
-        with pytest.raises(InvalidArgumentError, match="must not be negative"):
+        with pytest.raises(InvalidArgumentError, match="must be 0 to"):
             queue.publish("topic", [draft])
     assert harness.pull("sub") == []
 

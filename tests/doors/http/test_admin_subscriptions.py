@@ -81,6 +81,9 @@ def test_a_subscription_is_made_shown_changed_and_deleted(admin: Harness) -> Non
     shown = admin.get("/subscriptions/s")["options"]
     assert (shown["ack_deadline_seconds"], shown["filter"]) == (60, 'attributes.a = "b"')
 
+    changed = admin.ask("PATCH", "/subscriptions/s", {"options": {"ack_deadline_seconds": {"seconds": 50}}})
+    assert (changed.status, changed.json["options"]["ack_deadline_seconds"]) == (200, 50)
+
     policies = {"retry_policy": {"minimum_backoff": 1, "maximum_backoff": 20}}
     admin.ask("PATCH", "/subscriptions/s", {"options": policies})
     one_part = {"retry_policy": {"minimum_backoff": 2}, "dead_letter_policy": {"dead_letter_topic": "other"}}
@@ -108,6 +111,11 @@ def test_a_subscription_is_made_shown_changed_and_deleted(admin: Harness) -> Non
             {"name": "s", "topic": "orders", "options": {"ack_deadline_seconds": 0}},
             400,
             "Ack deadline must be between 1 and 600 seconds",
+        ),
+        (
+            {"name": "s", "topic": "orders", "options": {"flow_control": {"max_messages": 10**30}}},
+            400,
+            "flow_control.max_messages must be a whole number, at least 1 and at most 9223372036854775807",
         ),
         ({"name": "s", "topic": "orders", "start": -1}, 400, "start must not be negative"),
         ({"name": "s", "topic": "orders", "start": "soon"}, 400, "start must be an instant"),

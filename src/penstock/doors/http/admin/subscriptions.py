@@ -271,7 +271,8 @@ def _with_other_parts(given: dict[str, Any], now: SubscriptionOptions) -> dict[s
     """Return the options with the other parts of each policy that is partly given."""
     shown = SUBSCRIPTION.show(now)
     parted = {name: value for name, value in given.items() if isinstance(value, dict) and name != "labels"}
-    return given | {name: (shown.get(name) or {}) | value for name, value in parted.items()}
+    policies = {name: value for name, value in shown.items() if isinstance(value, dict)}
+    return given | {name: policies.get(name, {}) | value for name, value in parted.items()}
 
 
 def with_full_names(project: str, options: dict[str, Any]) -> dict[str, Any]:
