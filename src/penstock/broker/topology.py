@@ -127,12 +127,11 @@ def check_name(name: str) -> None:
 
 
 def _check_numbers(options: Options) -> None:
-    """Raise InvalidArgumentError if a number is too large for the journal, or for an instant that follows from it."""
+    """Raise InvalidArgumentError if a number is too large for the journal, or if it is not a number."""
     for option in fields(options):  # type: ignore[arg-type]  # every subclass is a dataclass
         value = getattr(options, option.name)
-        most = SECONDS_MAX if option.name.endswith("_seconds") else NUMBER_MAX
-        if isinstance(value, int | float) and not value <= most:
-            raise InvalidArgumentError(f"{option.name} may be at most {most:.0f}")
+        if isinstance(value, int | float) and not value <= NUMBER_MAX:
+            raise InvalidArgumentError(f"{option.name} may be at most {NUMBER_MAX}")
 
 
 def _check_topic_options(options: TopicOptions) -> None:
@@ -153,6 +152,8 @@ def check_subscription_options(options: SubscriptionOptions) -> None:
         raise InvalidArgumentError("The ordering window must be at least 1")
     if 0 < options.retry_maximum_seconds < options.retry_minimum_seconds:
         raise InvalidArgumentError("The maximum backoff must not be below the minimum")
+    if max(options.retry_minimum_seconds, options.retry_maximum_seconds) > SECONDS_MAX:
+        raise InvalidArgumentError(f"A backoff may be at most {SECONDS_MAX:.0f} seconds")
     if options.max_delivery_attempts < 1:
         raise InvalidArgumentError("At least one delivery attempt is needed")
     values = (

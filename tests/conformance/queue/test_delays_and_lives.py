@@ -164,11 +164,14 @@ def test_no_number_is_too_large_for_the_journal(harness: Harness, queue: Message
         SubscriptionOptions(ordering_window=huge),
         SubscriptionOptions(retention_seconds=huge),
         SubscriptionOptions(retry_maximum_seconds=float("nan")),
+        SubscriptionOptions(retry_maximum_seconds=1e11),
     ):
         with pytest.raises(InvalidArgumentError, match="may be at most"):
             queue.create_subscription("other", "topic", options)
     with pytest.raises(InvalidArgumentError, match="may be at most"):
         queue.create_topic("other", TopicOptions(retention_bytes=huge))
+    long = SubscriptionOptions(retention_seconds=1e18, expiration_seconds=1e18)
+    queue.create_subscription("old", "topic", long)
     publish(queue, "leased")
     publish(queue, "delayed")
     publish(queue, "ready")
@@ -176,6 +179,7 @@ def test_no_number_is_too_large_for_the_journal(harness: Harness, queue: Message
     (delayed,) = queue.pull("sub", 1)
     queue.nack_many([delayed.ack_id], delay_seconds=huge)
     assert harness.drain("sub") == ["ready"]
+    assert harness.drain("old") == ["leased", "delayed", "ready"]
 
 
 def test_negative_times_are_refused(harness: Harness, queue: MessageQueue) -> None:
