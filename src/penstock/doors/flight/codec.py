@@ -49,7 +49,7 @@ class Bounds(Request):
 
 
 class Find(Request):
-    times: dict[str, Int64]
+    times: dict[str, int]  # of any size. The server cuts them to the times it knows
 
 
 class Limit(Request, rename={"start": "from"}):
