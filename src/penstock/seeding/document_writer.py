@@ -2,58 +2,71 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.broker.model import SubscriptionOptions, TopicOptions
 from penstock.doors.resources import QUEUE_OPTIONS, SUBSCRIPTIONS, TOPICS, parts_of
 from penstock.engine.options import Options
-from penstock.engine.port import Queue, SubscriptionMetadata, TopicMetadata
+from penstock.engine.port import Kind, Queue, SubscriptionMetadata, TopicMetadata
+from penstock.names import prefix
 from penstock.seeding.document_reader import SCHEMAS, SUBSCRIPTION_OPTIONS, TOPIC_OPTIONS, default_options
 from penstock.seeding.topology import SEEDED, SUBSCRIPTION, TOPIC, Vendors
+from penstock.wire.turns import Share
+
+T = TypeVar("T")
+
+CHUNK_NAMES = 100  # names between two looks at the clock
 
 
 class Writer:
     """The export of one project or of all. Names in the project `home` are short."""
 
-    def __init__(self, queue: Queue, home: str, vendors: Vendors) -> None:
+    def __init__(self, queue: Queue, home: str, vendors: Vendors, share: Share) -> None:
         self._queue = queue
+        self._share = share
         self._home = home
         self._vendors = vendors.by_name
         self._schemas = vendors.schemas
 
     async def document(self, project: str | None) -> dict[str, Any]:
-        resources = await self._queue.topics(), await self._queue.subscriptions()
-        schemas = await self._queue.documents(self._schemas.schemas) if self._schemas is not None else {}
-        return await asyncio.to_thread(self._describe, *resources, schemas, project)  # thousands of records take long
+        """Return the document. It is made in slices of the share, because thousands of resources take long."""
+        subscriptions = await self._load(SUBSCRIPTIONS, project, self._queue.find_subscriptions)
+        found = await self._load(TOPICS, project, self._queue.find_topics)  # second, so that no topic is missing
+        topics = {topic.name: topic for topic in found}
 
-    def _describe(
-        self,
-        all_topics: Sequence[TopicMetadata],
-        subscriptions: Sequence[SubscriptionMetadata],
-        schemas: Mapping[str, bytes],
-        project: str | None,
-    ) -> dict[str, Any]:
-        topics = {topic.name: topic for topic in all_topics if _within(topic.name, TOPICS, project)}
-        readers = [sub for sub in subscriptions if not sub.detached and _within(sub.name, SUBSCRIPTIONS, project)]
-        queues = {sub.topic: sub for sub in readers if self._is_queue(topics.get(sub.topic), sub)}
+        def is_read(sub: SubscriptionMetadata) -> bool:
+            return not sub.detached and (sub.topic in topics or not _within(sub.topic, TOPICS, project))
+
+        share = self._share
+        readers = await share.filter(is_read, subscriptions)
+        queues = {sub.topic: sub for sub in await share.filter(lambda sub: self._is_queue(topics, sub), readers)}
+        stored = await self._queue.documents(self._schemas.schemas) if self._schemas is not None else {}
+        schemas = [schema for schema in sorted(stored.items()) if _within(schema[0], SCHEMAS, project)]
         document: dict[str, Any] = {
             "project": self._home,
-            "schemas": [
-                self._schema(name, schemas[name]) for name in sorted(schemas) if _within(name, SCHEMAS, project)
-            ],
-            "topics": [self._topic(topics[name]) for name in sorted(topics) if name not in queues],
-            "queues": [self._queue_item(topics[name], queues[name]) for name in sorted(queues)],
-            "subscriptions": [self._subscription(sub) for sub in sorted(readers) if queues.get(sub.topic) is not sub],
+            "schemas": await share.map(self._schema, schemas),
+            "topics": await share.map(self._topic, [topic for topic in found if topic.name not in queues]),
+            "queues": await share.map(self._queue_item, [(topics[name], queues[name]) for name in sorted(queues)]),
+            "subscriptions": await share.map(
+                self._subscription, [sub for sub in readers if queues.get(sub.topic) is not sub]
+            ),
         }
         return {name: part for name, part in document.items() if part}
 
+    async def _load(
+        self, kind: Kind, project: str | None, find: Callable[[Sequence[str]], Awaitable[Sequence[T]]]
+    ) -> list[T]:
+        names = (await self._queue.names(kind, prefix(project, kind) if project else "")).names
+        within = await self._share.filter(lambda name: _within(name, kind, project), names)
+        return await self._share.map_chunks(find, within, CHUNK_NAMES)
+
     # ------------------------------------------------------------------ items
 
-    def _schema(self, name: str, body: bytes) -> dict[str, Any]:
+    def _schema(self, stored: tuple[str, bytes]) -> dict[str, Any]:
         assert self._schemas is not None, "a schema was found"
+        name, body = stored
         return {**self._name_fields(name, SCHEMAS), **self._schemas.show_schema(body)}
 
     def _topic(self, topic: TopicMetadata) -> dict[str, Any]:
@@ -71,14 +84,16 @@ class Writer:
         }
         return {**named, **_reading_options(options, start, project), **tables}
 
-    def _queue_item(self, topic: TopicMetadata, subscription: SubscriptionMetadata) -> dict[str, Any]:
+    def _queue_item(self, queue: tuple[TopicMetadata, SubscriptionMetadata]) -> dict[str, Any]:
+        topic, subscription = queue
         _, tables = self._split_extras(TOPIC, topic.options)
         options, _ = self._split_extras(SUBSCRIPTION, subscription.options)
         own = _reading_options(options, QUEUE_OPTIONS, parts_of(topic.name)[0])
         return {**self._name_fields(topic.name, TOPICS), **own, **tables}
 
-    def _is_queue(self, topic: TopicMetadata | None, reader: SubscriptionMetadata) -> bool:
-        """Return whether the topic and the subscription are what a door creates for a queue."""
+    def _is_queue(self, topics: Mapping[str, TopicMetadata], reader: SubscriptionMetadata) -> bool:
+        """Return whether the subscription and its topic are what a door creates for a queue."""
+        topic = topics.get(reader.topic)
         if topic is None or parts_of(topic.name) != parts_of(reader.name, SUBSCRIPTIONS):
             return False
         of_topic, _ = self._split_extras(TOPIC, topic.options)

@@ -12,6 +12,7 @@ from penstock.seeding.document_reader import Reader
 from penstock.seeding.document_writer import Writer
 from penstock.seeding.topology import Vendors
 from penstock.services.seeding import Applying, Plan
+from penstock.wire.turns import Share
 
 
 class Seeding:
@@ -21,14 +22,16 @@ class Seeding:
         self._project = default_project
         self._open_vendors = open_vendors
         self._one_at_a_time = asyncio.Lock()
+        self._writing = asyncio.Lock()
 
     @cached_property
     def _vendors(self) -> Vendors:
         return self._open_vendors()
 
-    async def document(self, project: str | None = None) -> dict[str, Any]:
-        """Return the topology of one project, or of all if it is None, as a document."""
-        return await Writer(self._queue, project or self._project, self._vendors).document(project)
+    async def document(self, project: str | None, share: Share) -> dict[str, Any]:
+        """Return the topology of one project, or of all if it is None, as a document. One is made at a time."""
+        async with self._writing:
+            return await Writer(self._queue, project or self._project, self._vendors, share).document(project)
 
     async def apply(self, document: Mapping[str, Any], *, update: bool = False, dry_run: bool = False) -> Plan:
         """Apply a document, or only plan it if `dry_run`. Raise SeedError, before any change, if it is invalid."""

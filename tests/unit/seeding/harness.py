@@ -14,6 +14,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.seeding.seeding import Seeding
 from penstock.seeding.topology import Vendors
+from penstock.wire.turns import Share
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -27,11 +28,15 @@ class Harness:
         google = GoogleSeeds(Endpoints(["127.0.0.0/8"], []), self.queue.clock.now)
         vendors = Vendors({"pubsub": google, "azure": AzureSeeds()}, google)
         self.seeding = Seeding(self.queue, "penstock", lambda: vendors)
+        self.share = Share(lambda: 0)
 
     async def seed(self, document: Document, **how: bool) -> dict[str, str]:
         """Return the finding of each resource, by name."""
         plan = await self.seeding.apply(document, **how)
         return {each.name: each.what for each in plan.findings}
+
+    async def document(self, project: str | None = None) -> Document:
+        return await self.seeding.document(project, self.share)
 
     async def taken(self, subscription: str) -> list[bytes]:
         return [each.message.data for each in await self.queue.pull(subscription, 100)]

@@ -135,7 +135,7 @@ def test_tables_of_doors_are_stored_like_settings_of_their_clients() -> None:
             "subscriptions": [{**S, "pubsub": pubsub}, {**S, "name": "files", "pubsub": storage}],
         }
         await harness.seed(document)
-        shown = {each["name"]: each["pubsub"] for each in (await harness.seeding.document())["subscriptions"]}
+        shown = {each["name"]: each["pubsub"] for each in (await harness.document())["subscriptions"]}
         assert shown["s"]["push_config"]["push_endpoint"] == "http://127.0.0.1:3001/messages"
         assert shown["s"]["push_config"]["attributes"] == {"x-goog-version": "v1"}
         assert shown["files"]["cloud_storage_config"]["max_duration"] == "120s"

@@ -51,15 +51,15 @@ def test_every_document_is_accepted_or_refused(documents: list[dict[str, Any]], 
         harness = Harness()
         await harness.queue.start()
         for document in documents:
-            before = await harness.seeding.document()
+            before = await harness.document()
             refused = False
             try:
                 await harness.seeding.apply(document, update=update)
             except SeedError:
                 refused = True
-            assert not refused or await harness.seeding.document() == before
+            assert not refused or await harness.document() == before
         with suppress(SeedError):
-            await harness.seeding.apply(await harness.seeding.document())
+            await harness.seeding.apply(await harness.document())
         await harness.queue.close()
 
     asyncio.run(scenario())

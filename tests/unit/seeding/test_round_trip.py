@@ -18,7 +18,7 @@ from penstock.doors.google.topics import EXTRAS, settings_to_keep
 from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.seeding.files import read_text
 from penstock.seeding.writing import to_toml
-from tests.unit.seeding.harness import Harness
+from tests.unit.seeding.harness import Harness, run
 
 PROJECTS = ("penstock", "other")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -124,13 +124,13 @@ def test_a_file_from_a_server_makes_the_same_topology_elsewhere(
         for name in queues:
             resource = [f"projects/penstock/{kind}/{name}" for kind in ("topics", "subscriptions")]
             await here.queue.provide_queue(*resource, QUEUE_OPTIONS, TopicOptions(extras=extras))
-        document = await here.seeding.document()
+        document = await here.document()
         text = json.dumps(document) if as_json else to_toml(document)
         source = read_text(text, "seed.json" if as_json else "seed.toml")
         made = await there.seed(dict(source.document))
         assert set(made.values()) <= {"created"}
         assert await described(there) == await described(here)
-        assert await there.seeding.document() == document
+        assert await there.document() == document
         assert len(document.get("queues", [])) >= len(queues)
         await asyncio.gather(here.queue.close(), there.queue.close())
 
@@ -160,10 +160,58 @@ def test_one_project_is_exported_alone(ours: int, theirs: int) -> None:
             for name in topics_of(project)[:count]:
                 await harness.queue.create_topic(name)
         await harness.queue.create_topic("a name that no door gives")
-        document = await harness.seeding.document("other")
+        document = await harness.document("other")
         assert document["project"] == "other"
         assert [each["name"] for each in document.get("topics", [])] == ["one", "two"][:theirs]
-        assert len((await harness.seeding.document()).get("topics", [])) == ours + theirs
+        assert len((await harness.document()).get("topics", [])) == ours + theirs
         await harness.queue.close()
 
     asyncio.run(scenario())
+
+
+def test_a_document_is_made_in_slices_and_one_at_a_time() -> None:
+    """Design law: no client may hold up another. The share is over after every chunk here."""
+
+    async def scenario(harness: Harness) -> None:
+        for number in range(150):
+            await harness.queue.create_topic(f"projects/penstock/topics/{number:03}")
+            await harness.queue.provide_queue(
+                f"projects/penstock/topics/q-{number:03}", f"projects/penstock/subscriptions/q-{number:03}"
+            )
+        harness.share._seconds = 0
+        turns, ended = 0, list[int]()
+
+        async def write(number: int) -> None:
+            await harness.document()
+            ended.append(turns)
+
+        writing = [asyncio.create_task(write(number)) for number in range(3)]
+        while len(ended) < len(writing):
+            turns += 1
+            await asyncio.sleep(0)
+        alone = ended[0]
+        assert alone > 450, "a turn for each resource"
+        assert [round(each / alone) for each in ended] == [1, 2, 3]
+
+    run(scenario)
+
+
+def test_a_subscription_whose_topic_goes_while_the_document_is_made_is_left_out() -> None:
+    async def scenario(harness: Harness) -> None:
+        for name in ("kept", "gone"):
+            await harness.queue.create_topic(f"projects/penstock/topics/{name}")
+            await harness.queue.create_subscription(
+                f"projects/penstock/subscriptions/of-{name}", f"projects/penstock/topics/{name}"
+            )
+        find = harness.queue.find_topics
+
+        async def find_later(names: Any) -> Any:
+            await harness.queue.delete_topic("projects/penstock/topics/gone")
+            return await find(names)
+
+        harness.queue.find_topics = find_later  # type: ignore[method-assign]
+        document = await harness.document()
+        assert [each["name"] for each in document["topics"]] == ["kept"]
+        assert [each["name"] for each in document["subscriptions"]] == ["of-kept"]
+
+    run(scenario)

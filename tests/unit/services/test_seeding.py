@@ -264,7 +264,7 @@ def test_a_schema_gets_another_revision_when_that_is_asked_for() -> None:
         assert await harness.seed(seed(AVRO)) == {name: "unchanged"}
         assert await harness.seed(seed(WIDER)) == {name: "conflict"}
         assert await harness.seed(seed(WIDER), update=True) == {name: "changed"}
-        (shown,) = (await harness.seeding.document())["schemas"]
+        (shown,) = (await harness.document())["schemas"]
         assert [each["definition"] for each in shown["revisions"]] == [AVRO, WIDER]
         assert await harness.seed(seed(OTHER), update=True) == {name: "conflict"}, "as CommitSchema refuses it"
         plan = await harness.seeding.apply(seed(OTHER), update=True)

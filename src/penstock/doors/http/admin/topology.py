@@ -12,6 +12,7 @@ from penstock.doors.http.admin.calls import Call, project_name, route
 from penstock.doors.http.admin.options import schema_of
 from penstock.errors import UnavailableError
 from penstock.services.seeding import Plan
+from penstock.wire.turns import Share
 
 _OBJECT, _TEXT = {"type": "object"}, {"type": "string"}
 _MESSAGES = {"type": "array", "description": "First messages.", "items": {"type": ["string", "object"]}}
@@ -35,7 +36,7 @@ Subscription = Annotated[dict[str, Any], _keys(SubscriptionOptions, topic=_TEXT,
 class Topologies(Protocol):
     """The service that shows and applies topologies."""
 
-    async def document(self, project: str | None = None) -> Mapping[str, Any]: ...
+    async def document(self, project: str | None, share: Share) -> Mapping[str, Any]: ...
 
     async def apply(self, document: Mapping[str, Any], *, update: bool = False, dry_run: bool = False) -> Plan: ...
 
@@ -76,7 +77,8 @@ class TopologyOutcome(msgspec.Struct):
 
 async def show_topology(call: Call[TopologyQuery, None]) -> Topology:
     project = call.query.project
-    return Topology(**await _topologies(call).document(project_name(project) if project else None))
+    name = project_name(project) if project else None
+    return Topology(**await _topologies(call).document(name, call.context.listing))
 
 
 async def apply_topology(call: Call[Any, WantedTopology]) -> TopologyOutcome:
