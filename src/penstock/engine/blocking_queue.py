@@ -33,7 +33,7 @@ from penstock.engine.views import (
 )
 from penstock.errors import InvalidArgumentError
 from penstock.journal.memory import MemoryJournal
-from penstock.journal.port import Journal, JournalFullError
+from penstock.journal.port import REFUSALS, Journal
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class MessageQueue:
         engine = self.engine
         try:
             engine.commits.wait(number)
-        except JournalFullError:
+        except REFUSALS:
             with engine.lock:
                 if engine.commits.stalled is not None:
                     engine.go_back()

@@ -19,7 +19,8 @@ from penstock.broker.model import Batch, Message
 from penstock.broker.names import MAX_OFFSET
 from penstock.engine.statistics import CommitMeter
 from penstock.errors import InternalError, PenstockError
-from penstock.journal.port import Commit, Journal, JournalFailedError, JournalFullError
+from penstock.journal.codec import check_facts
+from penstock.journal.port import REFUSALS, Commit, Journal, JournalFailedError, NotStorableError
 
 log = logging.getLogger("penstock")
 
@@ -78,7 +79,12 @@ class Commits:
         return self._submitted
 
     def add(self, facts: Sequence[Fact], batches: Sequence[Batch]) -> int:
-        """Queue the facts of a command. Return the number of their commit."""
+        """Queue the facts of a command. Return the number of their commit.
+
+        Facts that the journal could not read back raise an exception, and are not queued: a bug of their command.
+        """
+        if self._journal.durable:
+            check_facts(facts)
         with self._pending_lock:
             if not self._groups or self._groups[-1].snapshot is not None:
                 self._groups.append(Group())
@@ -135,8 +141,8 @@ class Commits:
 
     @property
     def failed(self) -> bool:
-        """True if the journal failed for good. After JournalFullError the engine can go back and continue."""
-        return self.stalled is not None and not isinstance(self.stalled, JournalFullError)
+        """True if the journal failed for good. After one of REFUSALS the engine can go back and continue."""
+        return self.stalled is not None and not isinstance(self.stalled, REFUSALS)
 
     def resume(self) -> None:
         """Accept decisions again, after the engine went back to the state that the journal holds."""
@@ -158,6 +164,9 @@ class Commits:
             self.durable = group.through
             self._note(group, time.perf_counter() - started)
             self._forget(group.facts)
+        except NotStorableError as error:
+            log.error("A change could not be stored and was undone. Please report it", exc_info=error)
+            self.stalled = error
         except PenstockError as error:
             self.stalled = error
         except Exception:  # a bug: it is unknown what the journal has written

@@ -19,7 +19,20 @@ from zlib import crc32
 import msgspec
 
 from penstock.broker.dump import StateDump
-from penstock.broker.facts import FACTS, Fact
+from penstock.broker.facts import (
+    FACTS,
+    Acked,
+    Delayed,
+    Delivered,
+    Extended,
+    Fact,
+    Forgotten,
+    Held,
+    Passed,
+    Published,
+    Returned,
+    Touched,
+)
 from penstock.broker.model import Batch, Message
 from penstock.broker.names import MAX_OFFSET, OFFSET_BITS, log_key
 from penstock.errors import DamagedStoreError
@@ -29,6 +42,8 @@ _Record = TypeVar("_Record")
 
 _NUMBERS: dict[type[Any], int] = {kind: number for number, kind in FACTS.items()}
 FACTS_ROW, BATCH_ROW, SNAPSHOT_ROW = b"f", b"b", b"s"
+# Facts that hold only numbers of the broker, and values that were checked with their messages: those of the hot path.
+COMPUTED = frozenset({Published, Forgotten, Touched, Delivered, Passed, Held, Delayed, Acked, Returned, Extended})
 _key = Struct(">cqqq").pack
 _encode = msgspec.msgpack.Encoder().encode
 _facts = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw]])
@@ -39,6 +54,18 @@ _dump = msgspec.msgpack.Decoder(StateDump)
 
 def encode_facts(facts: Sequence[Fact]) -> bytes:
     return _encode([(_NUMBERS[type(fact)], fact) for fact in facts])
+
+
+def check_facts(facts: Sequence[Fact]) -> None:
+    """Raise an exception if a fact with a caller's values cannot be encoded, or ValueError if it cannot be read back.
+
+    A store with such a fact would never open again. Facts of the kinds in COMPUTED are not looked at.
+    """
+    if not COMPUTED.issuperset(map(type, facts)):
+        try:
+            decode_facts(encode_facts(facts))
+        except DamagedStoreError as error:
+            raise ValueError("A fact could not be read back") from error
 
 
 def decode_facts(body: bytes) -> list[Fact]:

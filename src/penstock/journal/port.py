@@ -36,6 +36,13 @@ class JournalFullError(ResourceExhaustedError):
     """The disk is full: new messages are refused until space returns."""
 
 
+class NotStorableError(InternalError):
+    """A part of the change cannot be stored, so nothing of it was carried out."""
+
+
+REFUSALS = (JournalFullError, NotStorableError)  # nothing of the commit was written, and the journal goes on
+
+
 class JournalFailedError(InternalError):
     """The store could not make a write durable. The broker has stopped, as it does not know what is on disk."""
 
@@ -55,7 +62,7 @@ class Journal(Protocol):
         """Return the last snapshot and all later facts, checked. Called first, and again after a refusal."""
 
     def commit(self, commit: Commit) -> None:
-        """Make one step durable. JournalFullError means that nothing was written, JournalFailedError means stop."""
+        """Make one step durable. An error of REFUSALS means that nothing was written, JournalFailedError means stop."""
 
     def read(self, topic: int, first: int, until: int, whole: bool = False, max_bytes: int = 0) -> list[Message]:
         """Return the messages with first <= offset < until, complete and in order. Raise DamagedStoreError for a gap.

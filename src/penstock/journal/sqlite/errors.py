@@ -15,7 +15,7 @@ from types import TracebackType
 import apsw
 
 from penstock.errors import DamagedStoreError, PenstockError, UnavailableError
-from penstock.journal.port import JournalFailedError, JournalFullError
+from penstock.journal.port import JournalFailedError, JournalFullError, NotStorableError
 
 _NO_SPACE = {apsw.SQLITE_IOERR_SHMSIZE}  # the shared memory beside the log could not grow: the disk is full, too
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.ConstraintError, UnicodeDecodeError)
@@ -29,6 +29,8 @@ def translate(error: Exception, place: Path | None, *, writing: bool) -> Penstoc
     no_space = isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) in _NO_SPACE
     if no_space or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
         return JournalFullError("The disk is full: new messages are refused until space returns.")
+    if isinstance(error, apsw.TooBigError):  # refused before anything was written
+        return NotStorableError()
     if isinstance(error, _DAMAGE):
         return DamagedStoreError(f"{store} is damaged: {reason}. Nothing was changed; restore a backup.")
     if isinstance(error, _CLOSED):

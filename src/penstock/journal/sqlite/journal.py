@@ -1,8 +1,8 @@
 """SqliteJournal: commits, recovery, and calls to all other parts.
 
 When `commit` returns, the facts and the messages of that step are synced in one transaction. When it raises
-JournalFullError, nothing of the step is stored. After any other failure the journal refuses every call, because the
-content of the disk is unknown.
+JournalFullError or NotStorableError, nothing of the step is stored. After any other failure the journal refuses every
+call, because the content of the disk is unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.journal.codec import (
     seal_snapshot,
 )
 from penstock.journal.floors import GONE, Floors
-from penstock.journal.port import Commit, JournalFullError, JournalSizes, Recovered
+from penstock.journal.port import Commit, JournalFullError, JournalSizes, NotStorableError, Recovered
 from penstock.journal.sqlite.chores import Chores
 from penstock.journal.sqlite.connection import SQL, close_untouched, open_reader, value
 from penstock.journal.sqlite.errors import Translation
@@ -93,9 +93,12 @@ class SqliteJournal:
 
     def commit(self, commit: Commit) -> None:
         self._require_usable()
-        facts = encode_facts(commit.facts)
-        batches = [seal_batch(batch) for batch in commit.batches if batch.messages]
-        snapshot = None if commit.snapshot is None else encode_dump(commit.snapshot)
+        try:
+            facts = encode_facts(commit.facts)
+            batches = [seal_batch(batch) for batch in commit.batches if batch.messages]
+            snapshot = None if commit.snapshot is None else encode_dump(commit.snapshot)
+        except Exception as error:  # nothing was written yet
+            raise NotStorableError() from error
         self._reserve.regain()
         try:
             self._write(facts, batches, snapshot)
