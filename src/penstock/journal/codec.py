@@ -10,7 +10,7 @@ swapped with another is a DamagedStoreError, never an empty answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import Any, TypeAlias, TypeVar
@@ -44,12 +44,23 @@ _NUMBERS: dict[type[Any], int] = {kind: number for number, kind in FACTS.items()
 FACTS_ROW, BATCH_ROW, SNAPSHOT_ROW = b"f", b"b", b"s"
 # Facts that hold only numbers of the broker, and values that were checked with their messages: those of the hot path.
 COMPUTED = frozenset({Published, Forgotten, Touched, Delivered, Passed, Held, Delayed, Acked, Returned, Extended})
+_PLAIN: dict[type[Any], Callable[[Any], object]] = {str: str.__str__, int: int.__int__, float: float.__float__}
 _key = Struct(">cqqq").pack
-_encode = msgspec.msgpack.Encoder().encode
 _facts = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw]])
 _fact = {number: msgspec.msgpack.Decoder(kind) for number, kind in FACTS.items()}
 _messages = msgspec.msgpack.Decoder(list[Message])
 _dump = msgspec.msgpack.Decoder(StateDump)
+
+
+def _plain(value: object) -> object:
+    """Return a value of a subclass, such as numpy's texts and numbers, as the plain type that is stored."""
+    for kind, plain in _PLAIN.items():
+        if isinstance(value, kind):
+            return plain(value)
+    raise TypeError(f"A {type(value).__name__} cannot be stored")
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
 
 
 def encode_facts(facts: Sequence[Fact]) -> bytes:

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.broker.dump import EntryDump, SnapshotDump, StateDump, SubscriptionDump, TopicDump
-from penstock.broker.facts import FACTS, Acked, Delivered, Fact, Published, TopicCreated
+from penstock.broker.facts import (
+    FACTS,
+    Acked,
+    Delivered,
+    Fact,
+    Published,
+    SubscriptionChanged,
+    TopicCreated,
+    TopicDeleted,
+)
 from penstock.broker.model import FOREVER, NO_ATTRIBUTES, Message, Producer, SubscriptionOptions, TopicOptions
 from penstock.errors import DamagedStoreError
 from penstock.journal import codec
@@ -119,3 +128,33 @@ def test_dumps_come_back_as_they_were() -> None:
 def test_a_dump_that_does_not_fit_is_damage() -> None:
     with pytest.raises(DamagedStoreError, match="A snapshot cannot be decoded"):
         codec.decode_dump(_encode([1]))
+
+
+class Text(str):
+    """As numpy's texts are."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "shown"
+
+
+class Whole(int):
+    """As the numbers of a program's own enumerations may be."""
+
+
+class Fraction(float):
+    """As numpy's numbers are."""
+
+
+def test_values_of_subclasses_are_stored_as_plain_ones() -> None:
+    """They stopped the queue, because the encoder knows the plain types only."""
+    given = [Message(b"", {Text("a"): Text("b")}, Text("key"), Whole(1), 2, 3, 4, 0, 0)]
+    (stored,) = codec.decode_messages(codec.encode_messages(given))
+    assert stored == given[0]
+    assert [type(value) for value in (stored.ordering_key, stored.publish_time)] == [str, int]
+    options = SubscriptionOptions(lease_seconds=Fraction(1.5), max_delivery_attempts=Whole(3), filter=Text("f"))
+    fact = SubscriptionChanged(1, options)
+    assert codec.decode_facts(codec.encode_facts([fact])) == [fact]
+    with pytest.raises(TypeError, match="A complex cannot be stored"):
+        codec.encode_facts([TopicDeleted(1j)])  # type: ignore[arg-type]
