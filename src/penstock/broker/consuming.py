@@ -20,7 +20,7 @@ from penstock.broker.returning import expire, expire_unused, settle_due
 from penstock.broker.selection import Plan, Room, Selection
 from penstock.broker.subscription import Subscription
 from penstock.broker.topic import Topic
-from penstock.errors import FailedPreconditionError
+from penstock.errors import FailedPreconditionError, InvalidArgumentError
 
 USE_SECONDS = 60  # pulls that got nothing record the use of a subscription this often
 
@@ -84,6 +84,8 @@ def pull(
 
     `holder` is the consumer. While it has messages of an ordering key, no other holder gets messages of that key.
     """
+    if lease_seconds is not None and not lease_seconds >= 0:  # negative, or not a number
+        raise InvalidArgumentError("A lease cannot have a negative time")
     subscription = ledger.state.subscription(name)
     if subscription.options.expiration_seconds:
         expire_unused(ledger, now, name)

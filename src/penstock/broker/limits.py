@@ -72,7 +72,7 @@ def check_draft(draft: Draft, limits: Limits) -> int:
     if ordering_key:
         if not isinstance(ordering_key, str):
             raise InvalidArgumentError("Ordering key must be a string")
-        length = _utf8_length(ordering_key)
+        length = utf8_length(ordering_key)
         if limits.ordering_key_max_bytes and length > limits.ordering_key_max_bytes:
             raise InvalidArgumentError(f"Ordering key exceeds maximum of {limits.ordering_key_max_bytes} bytes")
         size += length
@@ -98,13 +98,13 @@ def _check_attributes(attributes: dict[str, str], limits: Limits) -> int:
             raise InvalidArgumentError("Attribute keys must not be empty")
         if key.startswith(limits.reserved_prefixes):
             raise InvalidArgumentError(f"Attribute key uses a reserved prefix: {key[:64]}")
-        length = _utf8_length(key)
+        length = utf8_length(key)
         if length > limits.attribute_key_max_bytes:
             raise InvalidArgumentError(f"Attribute key exceeds maximum of {limits.attribute_key_max_bytes} bytes")
         if not isinstance(value, str):
             raise InvalidArgumentError(f"Attribute values must be strings: {key[:64]}")
         size += length
-        length = _utf8_length(value)
+        length = utf8_length(value)
         if length > limits.attribute_value_max_bytes:
             raise InvalidArgumentError(f"Attribute value exceeds maximum of {limits.attribute_value_max_bytes} bytes")
         size += length
@@ -131,7 +131,8 @@ def _is_lower(letter: str) -> bool:
     return unicodedata.category(letter) in ("Ll", "Lo")
 
 
-def _utf8_length(text: str) -> int:
+def utf8_length(text: str) -> int:
+    """Return the length of a text in bytes. Raise InvalidArgumentError for a lone surrogate."""
     if text.isascii():
         return len(text)
     try:

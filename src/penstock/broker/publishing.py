@@ -13,7 +13,7 @@ from typing import NamedTuple
 from penstock.broker.facts import Forgotten, ProducersForgotten, Published
 from penstock.broker.filtering import FILTER_SLICE, compare_filter
 from penstock.broker.ledger import Ledger
-from penstock.broker.limits import NUMBER_MAX, Limits, check_draft
+from penstock.broker.limits import NUMBER_MAX, Limits, check_draft, utf8_length
 from penstock.broker.model import SECOND, Batch, Draft, Message
 from penstock.broker.names import MAX_OFFSET, MESSAGES_MAX
 from penstock.broker.subscription import Subscription
@@ -131,8 +131,12 @@ def _find_earlier_answer(topic: Topic, once: Once, count: int) -> Appended | Non
     """Return the first answer, if this publish is a repeat."""
     if not once.producer:
         raise InvalidArgumentError("A publish-once key needs a producer")
-    if not (abs(once.epoch) <= NUMBER_MAX and abs(once.sequence) <= NUMBER_MAX):
-        raise InvalidArgumentError(f"An epoch or a sequence is a number of at most {NUMBER_MAX}")
+    if not isinstance(once.producer, str):
+        raise InvalidArgumentError("The producer of a publish-once key must be a string")
+    utf8_length(once.producer)
+    for number in once[1:]:
+        if type(number) is not int or abs(number) > NUMBER_MAX:
+            raise InvalidArgumentError(f"An epoch, a sequence or a digest is a whole number of at most {NUMBER_MAX}")
     known = topic.producers.get(once.producer)
     if known is None or known.epoch < once.epoch:
         return None

@@ -65,6 +65,8 @@ def nack(
 
     `unseen` messages reached no program. They are ready at once, and the attempt does not count.
     """
+    if delay_seconds is not None and not delay_seconds >= 0:
+        raise InvalidArgumentError("A message cannot be delayed by a negative time")
     valid, settled = _sort(ledger, now, receipts, strict)
     if settled.need is not None:
         return settled
@@ -96,7 +98,7 @@ def extend(
     `lapsed` includes leases whose end has passed unnoticed. It is for a holder that could not extend them, because it
     kept the process busy in which the broker runs.
     """
-    if seconds < 0:
+    if not seconds >= 0:  # negative, or not a number
         raise InvalidArgumentError("A lease cannot be extended by a negative time")
     if seconds == 0:
         return nack(ledger, now, receipts, strict=strict)
@@ -118,6 +120,10 @@ def renew(
     ledger: Ledger, now: int, text: str, seconds: float, data: bytes | None = None, *, strict: bool = True
 ) -> Renewed:
     """Exchange a receipt for a new one with a new deadline, and replace the body if `data` is given."""
+    if not seconds >= 0:
+        raise InvalidArgumentError("A lease cannot have a negative time")
+    if data is not None and type(data) is not bytes:
+        raise InvalidArgumentError(f"Message data must be bytes, not {type(data).__name__}")
     valid, settled = _sort(ledger, now, [text], strict)
     if settled.need is not None or not valid:
         return Renewed("", 0, settled.need)

@@ -46,6 +46,8 @@ def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | N
     """Count messages before `offset` as acked, and all messages kept from there on as unacked."""
     subscription = ledger.state.subscription(name)
     topic = _read_topic(ledger, subscription)
+    if type(offset) is not int:
+        raise InvalidArgumentError("An offset must be a whole number")
     if offset < 0:
         raise InvalidArgumentError("An offset must not be negative")
     offset = min(max(offset, topic.head), topic.tail)

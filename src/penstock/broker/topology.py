@@ -6,11 +6,12 @@ Numbers are used once. Deleting a resource also deletes everything that refers t
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 from penstock.broker import facts as f
 from penstock.broker.filters import compile_filter
 from penstock.broker.ledger import Ledger
-from penstock.broker.limits import NUMBER_MAX, SECONDS_MAX
+from penstock.broker.limits import NUMBER_MAX, SECONDS_MAX, utf8_length
 from penstock.broker.model import Options, SubscriptionOptions, TopicOptions
 from penstock.broker.names import NUMBERS_MAX, first_id
 from penstock.broker.returning import expire_unused
@@ -20,6 +21,14 @@ from penstock.errors import AlreadyExistsError, InvalidArgumentError, NotFoundEr
 
 NAME_MAX_BYTES = 1024
 WEEK_SECONDS = 7 * 86400
+# By the annotation of an option.
+_TYPES: dict[Any, type | tuple[type, ...]] = {
+    "bool": bool,
+    "dict[str, str]": dict,
+    "float": (int, float),
+    "int": int,
+    "str": str,
+}
 
 
 def create_topic(ledger: Ledger, now: int, name: str, options: TopicOptions | None = None) -> Topic:
@@ -126,18 +135,24 @@ def check_name(name: str) -> None:
         raise InvalidArgumentError(f"A name may have at most {NAME_MAX_BYTES} bytes")
 
 
-def _check_numbers(options: Options) -> None:
-    """Raise InvalidArgumentError if a number is too large for the journal, or if it is not a number."""
+def _check_values(options: Options) -> None:
+    """Raise InvalidArgumentError if a value is not of the type of its option, or if the journal cannot store it."""
     for option in fields(options):  # type: ignore[arg-type]  # every subclass is a dataclass
         value = getattr(options, option.name)
+        if not isinstance(value, _TYPES[option.type]) or isinstance(value, bool) != (option.type == "bool"):
+            raise InvalidArgumentError(f"{option.name} must be of type {option.type}, not {type(value).__name__}")
         if isinstance(value, int | float) and not value <= NUMBER_MAX:
             raise InvalidArgumentError(f"{option.name} may be at most {NUMBER_MAX}")
+        for text in [value] if isinstance(value, str) else [*value, *value.values()] if type(value) is dict else []:
+            if not isinstance(text, str):
+                raise InvalidArgumentError(f"{option.name} must be of type {option.type}")
+            utf8_length(text)
 
 
 def _check_topic_options(options: TopicOptions) -> None:
     if not isinstance(options, TopicOptions):
         raise InvalidArgumentError("Topic options must be TopicOptions")
-    _check_numbers(options)
+    _check_values(options)
     if options.retention_seconds < 0 or options.retention_bytes < 0:
         raise InvalidArgumentError("Retention must not be negative")
 
@@ -145,7 +160,7 @@ def _check_topic_options(options: TopicOptions) -> None:
 def check_subscription_options(options: SubscriptionOptions) -> None:
     if not isinstance(options, SubscriptionOptions):
         raise InvalidArgumentError("Subscription options must be SubscriptionOptions")
-    _check_numbers(options)
+    _check_values(options)
     if not 0 < options.lease_seconds <= WEEK_SECONDS:
         raise InvalidArgumentError(f"A lease must last more than 0 and at most {WEEK_SECONDS} seconds")
     if options.ordering_window < 1:

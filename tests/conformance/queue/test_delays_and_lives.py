@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 
 from penstock import Draft, InvalidArgumentError, MessageQueue, Once, SubscriptionOptions, TopicOptions
@@ -154,8 +157,8 @@ def test_no_number_is_too_large_for_the_journal(harness: Harness, queue: Message
     for draft in (Draft(b"x", delay_seconds=huge), Draft(b"x", ttl_seconds=huge)):
         with pytest.raises(InvalidArgumentError, match="must be 0 to"):
             queue.publish("topic", [draft])
-    for once in (Once("p", huge, 0), Once("p", 0, -huge)):
-        with pytest.raises(InvalidArgumentError, match="An epoch or a sequence"):
+    for once in (Once("p", huge, 0), Once("p", 0, -huge), Once("p", 0, 0, huge)):
+        with pytest.raises(InvalidArgumentError, match="An epoch, a sequence or a digest"):
             queue.publish("topic", [Draft(b"x")], once)
     for options in (
         SubscriptionOptions(flow_max_messages=huge),
@@ -180,6 +183,59 @@ def test_no_number_is_too_large_for_the_journal(harness: Harness, queue: Message
     queue.nack_many([delayed.ack_id], delay_seconds=huge)
     assert harness.drain("sub") == ["ready"]
     assert harness.drain("old") == ["leased", "delayed", "ready"]
+
+
+WRONG: Any = "wrong"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SubscriptionOptions(exactly_once=WRONG),
+        SubscriptionOptions(exactly_once=1),  # type: ignore[arg-type]
+        SubscriptionOptions(flow_max_messages=10.0),  # type: ignore[arg-type]
+        SubscriptionOptions(max_delivery_attempts=True),
+        SubscriptionOptions(retention_seconds=WRONG),
+        SubscriptionOptions(dead_letter_topic=None),  # type: ignore[arg-type]
+        SubscriptionOptions(labels=WRONG),
+        SubscriptionOptions(labels={"a": 1}),  # type: ignore[dict-item]
+        SubscriptionOptions(labels={"a": "\ud800"}),
+        SubscriptionOptions(expired_topic="\ud800"),
+        TopicOptions(extras={"\ud800": ""}),
+        TopicOptions(retention_bytes=1.5),  # type: ignore[arg-type]
+    ],
+)
+def test_an_option_has_the_type_that_is_stored(
+    harness: Harness, queue: MessageQueue, options: SubscriptionOptions | TopicOptions
+) -> None:
+    """Others were stored, and then the store could not be opened again."""
+    harness.topic_with("sub")
+    create = queue.create_topic if isinstance(options, TopicOptions) else partial(queue.create_subscription, "other")
+    with pytest.raises(InvalidArgumentError):
+        create("topic", options)  # type: ignore[operator]
+
+
+def test_values_of_calls_have_the_type_that_is_stored(harness: Harness, queue: MessageQueue) -> None:
+    harness.topic_with("sub")
+    for once in (Once(WRONG, 1.5, 0), Once("p", 0, True), Once("p", 0, 0, WRONG), Once("\ud800", 0, 0)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgumentError):
+            queue.publish("topic", [Draft(b"x")], once)
+    publish(queue, "a")
+    for seconds in (-1, -1e300, float("nan")):
+        with pytest.raises(InvalidArgumentError):
+            queue.lease("sub", 1, lease_seconds=seconds)
+    (delivery,) = queue.pull("sub", 1)
+    for seconds in (-1, -1e300, float("nan")):
+        with pytest.raises(InvalidArgumentError):
+            queue.nack_many([delivery.ack_id], delay_seconds=seconds)
+        with pytest.raises(InvalidArgumentError):
+            queue.replace_body(delivery.ack_id, b"new", seconds)
+    with pytest.raises(InvalidArgumentError, match="must be bytes, not str"):
+        queue.replace_body(delivery.ack_id, WRONG, 10)
+    with pytest.raises(InvalidArgumentError, match="An offset must be a whole number"):
+        queue.seek_to_offset("sub", True)
+    queue.nack(delivery.ack_id)
+    assert harness.drain("sub") == ["a"]
 
 
 def test_negative_times_are_refused(harness: Harness, queue: MessageQueue) -> None:
