@@ -1,7 +1,7 @@
-"""What every tier of tests shares.
+"""Options, hooks and fixtures that all folders of tests share.
 
-A test that can be made longer says both of its numbers, the one for every change and the one
-for the night, and `make nightly` then runs it without being told.
+A test that can run longer states two sizes, one for every change and one for the night. `make nightly` uses the
+larger one.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tests.time_limit import NIGHTLY_SECONDS, TEST_SECONDS, save_terminal, time_
 LOG_SHOWN = 5000  # characters
 NIGHTLY = bool(os.environ.get("PENSTOCK_NIGHTLY"))
 
-# Every change is judged by the same examples, so that a red run means the change; the night looks for new ones.
+# Every change runs the same examples, so that a failure is caused by the change. The nightly run looks for new ones.
 settings.register_profile("change", derandomize=True, deadline=None)
 settings.register_profile("night", deadline=None)
 settings.load_profile("night" if NIGHTLY else "change")
 
 
-@pytest.fixture(scope="session")  # so that Hypothesis may use it too
+@pytest.fixture(scope="session")  # so that Hypothesis may use the same seed
 def rounds() -> Callable[[int, int], int]:
-    """`rounds(1_000, 100_000)`: the first number in `make test`, the second in `make nightly`."""
+    """Return the first number in `make test` and the second in `make nightly`, as in `rounds(1_000, 100_000)`."""
 
     def choose(usual: int, nightly: int) -> int:
         return nightly if NIGHTLY else usual
@@ -67,9 +67,10 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _undo_loggers_of_spark() -> None:
-    """Spark's class of loggers, where Spark left it in force, gives every new logger a handler of its own.
+    """Remove the handlers that Spark gives to loggers.
 
-    That one, and what was hung into the root logger, write to a stream that is closed with its test.
+    While Spark's logger class is in force, every new logger gets a handler of its own. These handlers and the one of
+    the root logger write to a stream that is closed with its test.
     """
     logging.setLoggerClass(logging.Logger)
     root = logging.getLogger()
@@ -96,7 +97,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     with time_limit(f"the teardown of {item.nodeid}", _seconds()):
         result = yield
-        if item.config.option.alone:  # the next test gets no server, topic or page that this one has used
+        if item.config.option.alone:  # the next test shares no server, topic or page with this one
             item.session._setupstate.teardown_exact(None)
         return result
 
@@ -107,7 +108,7 @@ def _seconds() -> float:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that fails shows what the servers that run have said."""
+    """Add the output of running servers to the report of a failing test."""
     report = yield
     if report.failed:
         report.sections += [

@@ -1,4 +1,4 @@
-"""Receipts as the doors of the vendors take them: good until the message is delivered again."""
+"""A queue that accepts receipts as the vendors' doors do: a receipt is valid until the message is delivered again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.engine import commands
 
 
 class LenientQueue:
-    """The verbs of a MessageQueue that take receipts, for a caller whose receipts are not strict."""
+    """The methods of a MessageQueue that take receipts, with strict=False as the default."""
 
     def __init__(self, queue: MessageQueue) -> None:
         self._queue = queue

@@ -1,10 +1,10 @@
-"""A real server as a process of its own: how every test starts one, and how it ends it.
+"""A server in a process of its own. Tests start and stop real servers with it.
 
-Ports are free ones unless they are given, waiting is for what is waited for, and a process is stopped by its id. The
-log of a running server is shown with a test that fails (`tests/conftest.py`).
+The server uses free ports unless a test gives some. The helpers wait for conditions instead of sleeping, and they stop
+a process by its id. The log of a running server is added to the report of a failing test (`tests/conftest.py`).
 
-A port that the system chooses may be that of somebody's connection while its server is down, even of a client that
-tries it again and again and so meets itself. So they are taken from below those that the system gives away.
+While a server is down, the system may give its port to another connection. Even a client that keeps reconnecting may
+get the port as its own source port and connect to itself. So the ports are below the range that the system uses.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from typing import Any, ClassVar, Self, TextIO
 
 import psutil
 
-SECONDS = 60.0  # only a failing test waits so long
+SECONDS = 60.0  # seconds; only a failing test waits this long
 DOORS = ("pubsub", "azure", "text", "flight", "http")
 ROOT = Path(__file__).resolve().parents[1]
 PORTS = range(20_000, 32_000)
-BLOCK = 1000  # ports that one process of the tests claims
-_claims: list[TextIO] = []  # locked files
+BLOCK = 1000  # number of ports that one test process claims
+_claims: list[TextIO] = []  # the lock files that this process holds
 
 
 class ServerProcess:
-    """A server that is ready. Started again, it takes the ports it had.
+    """A server that is ready. After a restart it has the same ports.
 
-    At the end of a `with` block it is killed; where `ends_clean`, it is stopped and has to end with 0.
+    The end of a `with` block kills the server. With `ends_clean` it is stopped instead, and must exit with 0.
     """
 
     ends_clean: ClassVar[bool] = False
@@ -49,12 +49,12 @@ class ServerProcess:
         self,
         folder: Path,
         *arguments: str,
-        doors: Iterable[str] | None = DOORS,  # open; None: the command says it in another way
+        doors: Iterable[str] | None = DOORS,  # doors to open; None if the command line says it in another way
         ports: Mapping[str, str] | None = None,
         command: Sequence[str] = ("penstock", "serve"),
         environment: Mapping[str, str] | None = None,
         python: str = sys.executable,
-        **settings: str,  # go through the environment
+        **settings: str,  # settings that are passed as environment variables
     ) -> None:
         self.folder = folder
         self._command = [python, "-m", *command]
@@ -65,7 +65,7 @@ class ServerProcess:
         self.start()
 
     def start(self, arguments: Sequence[str] | None = None, **ports: str) -> None:
-        """Also anew, on the ports it had; `ports`: others, by door; `arguments`: others than it began with."""
+        """Start the server, or restart it on its old ports. `ports` and `arguments` replace the first ones."""
         self._ports |= ports
         self._arguments = self._arguments if arguments is None else tuple(arguments)
         self.ready_file = self.folder / f"ready-{os.urandom(4).hex()}.json"
@@ -86,7 +86,7 @@ class ServerProcess:
         self.started.append(self)
 
     def _read_banner(self) -> str:
-        """What it prints up to the line that says it is ready."""
+        """Read the output up to the line that says that the server is ready."""
         assert self.process.stdout is not None
         watch = threading.Timer(SECONDS, self.process.kill)
         watch.start()
@@ -105,7 +105,7 @@ class ServerProcess:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:  # the report of the test no longer finds this server
+        if kind is not None:  # the report of the test no longer shows the log of this server
             print(f"Log of server {self.process.pid}:\n{self.log()}")
         if not self.has_ended and self.ends_clean:
             assert self.stop() == 0, self.log()
@@ -114,7 +114,7 @@ class ServerProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was stopped or killed here; one that died by itself was not."""
+        """Return whether the server was stopped or killed here, and did not end by itself."""
         assert self.process.stdout is not None
         return self.process.stdout.closed
 
@@ -133,7 +133,7 @@ class ServerProcess:
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
     def kill(self) -> None:
-        """As a power cut would."""
+        """Kill the server, as a power cut would."""
         self.process.kill()
         self.wait()
 
@@ -165,7 +165,7 @@ def free_port() -> str:
 def _claimed_ports() -> Iterator[int]:
     """Claim a block of ports until the end of this process, and return them in turn.
 
-    Other runs of the tests may go on beside this one. A port that is free now would be free for them, too.
+    Other test runs may use the same machine at the same time, and would find the same ports free.
     """
     folder = Path(tempfile.gettempdir(), "penstock-test-ports")
     folder.mkdir(exist_ok=True)
@@ -186,7 +186,7 @@ def _kill_what_is_left() -> None:
 
 
 def refused(*arguments: str, environment: Mapping[str, str] | None = None, **settings: str) -> tuple[int, str]:
-    """Exit code and standard error of a command of ours that is expected to give up."""
+    """Return the exit code and the standard error of a command that must fail."""
     command = [sys.executable, "-m", "penstock", *arguments]
     environment = clean_environment(**settings) | dict(environment or {})
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
@@ -195,6 +195,6 @@ def refused(*arguments: str, environment: Mapping[str, str] | None = None, **set
 
 
 def clean_environment(**settings: str) -> dict[str, str]:
-    """Of this process, with no settings but these."""
+    """Return the environment of this process with only these settings of Penstock."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     return known | {f"PENSTOCK_{name.upper()}": value for name, value in settings.items()}

@@ -1,4 +1,7 @@
-"""A message that does not fit the schema of its topic: a move changes nothing, and so checks nothing."""
+"""Messages that do not match the schema of their topic.
+
+A move does not check messages, because it does not change them.
+"""
 
 from __future__ import annotations
 

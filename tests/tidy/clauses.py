@@ -1,7 +1,7 @@
-"""Which clauses of which specification are proved by which test.
+"""The clauses of each specification, and the tests that prove them.
 
-A test names what it proves in its docstring, as `004 BR-010` or `004 BR-010, AC-009`, and a
-clause of a finished specification that no test names is an error.
+A test names the clauses that it proves in its docstring, as `004 BR-010` or `004 BR-010, AC-009`. A clause of a
+finished specification without a test is an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def numbered(prefix: str, last: int) -> list[str]:
     return [f"{prefix}-{number:03}" for number in range(1, last + 1)]
 
 
-# specification -> its clauses; a specification is added here when the work on it is done
+# specification -> its clauses. Add a specification when its implementation is complete.
 CLAUSES: dict[str, list[str]] = {
     "000": [*numbered("BR", 11), *numbered("AC", 14)],
     "001": [*numbered("BR", 10), *numbered("AC", 9)],
@@ -31,7 +31,7 @@ CITATION = re.compile(rf"\b(0\d\d)((?:(?:[\s,]|\band\b)+{CLAUSE})+)")
 
 
 def citations(paths: Iterable[Path]) -> dict[str, list[str]]:
-    """`004 BR-010` -> the tests that cite it."""
+    """Return the tests that cite each clause, such as `004 BR-010`."""
     found: dict[str, list[str]] = {}
     for path in paths:
         for node in functions(parsed(path.read_text(encoding="utf-8"))):
@@ -46,7 +46,7 @@ def clauses_of(docstring: str) -> list[str]:
 
 
 def clause_faults(paths: Iterable[Path], clauses: dict[str, list[str]]) -> list[str]:
-    """Clauses nobody proves, and citations of clauses that do not exist."""
+    """Report clauses without a test, and citations of clauses that do not exist."""
     wanted = {f"{specification} {clause}" for specification, names in clauses.items() for clause in names}
     found = citations(paths)
     unknown = {clause for clause in found if clause.split()[0] in clauses} - wanted

@@ -23,7 +23,7 @@ from tests.tidy.sources import ROOT
 PAGE = ROOT / "docs" / "cli.md"
 GOLDEN = ROOT / "tests" / "unit" / "commands" / "golden"
 COLUMNS = 80
-COMMON = 3  # commands with the same row, from which on the row is written once
+COMMON = 3  # number of commands with the same row, above which the row is written once
 PROSE = 100
 HERE = "#common-arguments-and-options"
 
@@ -126,7 +126,7 @@ def main_command() -> Any:
 
 
 def walk(command: Any, ctx: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Every command below, by its path, with a context for it."""
+    """Return every command with its path and a context for it."""
     for name in command.list_commands(ctx):
         inner = command.get_command(ctx, name)
         below = click.Context(inner, info_name=name, parent=ctx)
@@ -142,7 +142,7 @@ def every_command() -> list[tuple[str, Any, Any]]:
 
 
 def help_texts() -> dict[str, str]:
-    """The help of each command by the name of its golden file."""
+    """Return the help of each command under the name of its golden file."""
     with mock.patch.dict(os.environ, {"NO_COLOR": "1"}):
         return {
             f"{path.replace(' ', '-')}.txt": "\n".join(command_lines(command, ctx, COLUMNS)) + "\n"
@@ -173,7 +173,7 @@ def cli_page() -> str:
 
 
 def _command(path: str, command: Any, ctx: Any, described: dict[str, str]) -> Iterator[str]:
-    """Write the section of a command. Rows that stand elsewhere on the page are named with a link."""
+    """Write the section of a command. Rows that are elsewhere on the page become links."""
     parameters = _own(command)
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     words = [argument_name(argument) if argument.required else f"[{argument_name(argument)}]" for argument in arguments]

@@ -1,6 +1,6 @@
-"""Whether the rows of docs/compatibility.md are whole: every name in a vendor's list, every one of ours, every test.
+"""Rules for docs/compatibility.md: its rows cover every method and code of a vendor and of Penstock, and name tests.
 
-The vendors' lists are those in their Python clients, read as text: nothing of them is imported.
+The vendors' names come from the source of their Python clients. The source is read as text, and not imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VENDOR_CODES = re.compile(r"# (Generic storage|Queue) values\n((?: +[A-Z_0-9]+ =
 
 
 def google_methods() -> set[str]:
-    """Every method of the services that Google's client speaks."""
+    """Return every method of the services that Google's client calls."""
     files = [
         f"google/pubsub_v1/services/{service}/transports/grpc.py"
         for service in ("publisher", "subscriber", "schema_service")
@@ -34,7 +34,7 @@ def azure_operations() -> set[str]:
 
 
 def azure_codes() -> set[str]:
-    """The codes of queues, and those of every storage service."""
+    """Return the error codes of queues and those of all storage services."""
     text = _text_of("azure-storage-queue", "azure/storage/queue/_shared/models.py")
     return {code for _, lines in VENDOR_CODES.findall(text) for code in re.findall(r'"(\w+)"', lines)}
 
@@ -44,12 +44,12 @@ def _text_of(package: str, file: str) -> str:
 
 
 def missing(wanted: Iterable[str], rows: Iterable[Row]) -> list[str]:
-    """What has no row of its own."""
+    """Report names that have no row of their own."""
     return sorted(set(wanted) - {row.subject for row in rows})
 
 
 def proof_faults(rows: Iterable[Row], tests: Path = ROOT / "tests") -> list[str]:
-    """Tests that rows name and that are not there."""
+    """Report tests that rows name and that do not exist."""
     named = sorted({test for row in rows for test in row.tests})
     texts: dict[str, str] = {}
     faults = []
@@ -64,7 +64,7 @@ def proof_faults(rows: Iterable[Row], tests: Path = ROOT / "tests") -> list[str]
 
 
 def mention_faults(rows: Iterable[Row], everything: Iterable[str] = (), tests: Path = ROOT / "tests") -> list[str]:
-    """Subjects that are mentioned in no file of the tests which show them; `everything` are tests that call all."""
+    """Report subjects that none of the named test files mentions. Tests in `everything` call all methods."""
     showing: dict[str, set[str]] = {}
     for row in rows:
         showing.setdefault(row.subject, set()).update(row.tests)
@@ -78,19 +78,19 @@ def mention_faults(rows: Iterable[Row], everything: Iterable[str] = (), tests: P
 
 
 def never_faults(rows: Iterable[Row], ours: Iterable[str]) -> list[str]:
-    """Codes that are said never to be sent, by a door that has them."""
+    """Report codes that the page calls "never sent" although a door has them."""
     sent = set(ours)
     return [f"{row.subject} is sent by the door" for row in rows if row.ours == NEVER and row.subject in sent]
 
 
 def google_codes() -> set[str]:
-    """The codes that the Google door sends somewhere."""
+    """Return the codes that the Google door uses."""
     sources = (PACKAGE / "doors" / "google").rglob("*.py")
     return {code for path in sources for code in re.findall(r"\bCode\.([A-Z_]+)", path.read_text(encoding="utf-8"))}
 
 
 def shape_faults(rows: Sequence[Row]) -> list[str]:
-    """Rows of a table that say nothing, that the page cannot hold, or that are there twice."""
+    """Report rows that are empty, duplicated, or impossible in a Markdown table."""
     counted = Counter((row.subject, row.case) for row in rows)
     return [
         f"{row.subject}: {row.case!r}"

@@ -1,4 +1,4 @@
-"""What a door counts can be seen: a Counter that others may read is called `counts`, which /metrics shows."""
+"""A rule for counters: a public Counter of a door is named `counts`, and /metrics shows it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def counter_faults(root: Path, files: Iterable[Path]) -> list[str]:
 
 
 def _counter_of_an_object(node: ast.AST) -> ast.Attribute | None:
-    """`self.something = Counter()`, with or without a type."""
+    """Return whether the statement is `self.something = Counter()`, with or without a type."""
     if isinstance(node, ast.AnnAssign):
         target: ast.expr = node.target
     elif isinstance(node, ast.Assign):

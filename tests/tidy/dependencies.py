@@ -1,7 +1,7 @@
-"""What third-party packages the source imports, and which extra of pyproject.toml declares them.
+"""The third-party packages that the source imports, and the extras of pyproject.toml that declare them.
 
-Whoever installs an extra can run all of the code that the extra is for. A package that only the
-tests install is found by nobody else's run.
+An extra must install all packages that its code needs. The tests have more packages installed than a user of one
+extra, so only this rule finds a package that is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from tests.tidy.sources import Module
 
 OWN = {"penstock", "pyspark_penstock"}
-# The extras that the code of a place may count on, besides the base.
+# The extras that the code in a folder may rely on, besides the base.
 EXTRAS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("penstock", "doors", "google"): ("google",),
     ("penstock", "doors", "flight"): ("flight",),
@@ -24,7 +24,7 @@ EXTRAS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("penstock", "testing"): ("test",),
     ("pyspark_penstock",): ("spark",),
 }
-DISTRIBUTIONS = {"google": "protobuf"}  # where the name of an import is not that of its package
+DISTRIBUTIONS = {"google": "protobuf"}  # imports whose package has another name
 
 
 def dependency_faults(tree: list[Module], project: dict[str, Any]) -> list[str]:

@@ -1,10 +1,10 @@
-"""Who may import whom.
+"""The layers of the project: which package may import which.
 
     cli -> commands -> server -> assembly -> doors | spark | pubsub -> services -> engine -> journal -> broker -> errors
 
-Imports go to the right or stay at home, `wire` and `settings` stand beside the line, and the
-table is complete: a package that is not in it is an error, so that placing it is a decision somebody makes. The
-data source, `pyspark_penstock`, stands apart: it knows nothing of the broker, and only `spark` knows it.
+A module imports from packages to the right of its own, or from its own. `wire` and `settings` are outside of this
+order. A package that is missing from the table is an error, so that placing it is a decision. The data source,
+`pyspark_penstock`, is separate: it does not import the broker, and only `spark` imports it.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "broker": {"errors"},
     "wire": {"errors", "wording"},
-    "wire/turns": set(),  # long work beside other tasks
+    "wire/turns": set(),  # runs long work beside other tasks
     "fields": set(),
     "wording": set(),
     "names": {"errors"},
     "durations": set(),
     "distribution": set(),
     "terminal": set(),
-    "options": {"fields"},  # doors/*/options.py: the settings of a door, which the record of all settings nests
+    "options": {"fields"},  # doors/*/options.py: the settings of a door, which the record of all settings contains
     "settings": {"errors", "fields", "options"},
     "journal": {"errors", "wording", "broker"},
     "engine": BELOW_ENGINE,
-    "services": BELOW_SERVICES,  # what decides above the engine, for more than one door
+    "services": BELOW_SERVICES,  # services above the engine, for several doors
     "doors": BELOW_DOORS | {"doors/azure/names", "durations", "memory", "options"},
     "seeding": BELOW_DOORS | {"doors", "emulators/seeds"},
-    "emulators": BELOW_ASSEMBLY | {"emulators/seeds", "logs", "terminal"},  # stand-ins for the vendors' emulators
-    "emulators/seeds": {"errors", "engine", "seeding", "seeding/topology"},  # their seeds, as documents of ours
-    "emulators/azurite_ports": BELOW_DOORS | {"doors", "options"},  # ports of services that are not here
-    "seeding/topology": {"errors", "broker"},  # records: what a seed describes
-    "spark": {"errors", "terminal", "wording"},  # it reaches the broker as everybody else's Spark does
+    "emulators": BELOW_ASSEMBLY | {"emulators/seeds", "logs", "terminal"},  # replacements of the vendors' emulators
+    "emulators/seeds": {"errors", "engine", "seeding", "seeding/topology"},  # converts their seeds into documents
+    "emulators/azurite_ports": BELOW_DOORS | {"doors", "options"},  # the default ports of other services
+    "seeding/topology": {"errors", "broker"},  # the records that a seed describes
+    "spark": {"errors", "terminal", "wording"},  # uses the broker through the public data source, as any Spark does
     "pubsub": BELOW_DOORS,
-    "text": {"errors", "wire"},  # a client: it shares the frames with the door, and nothing else
-    "admin": {"errors"},  # a client: it reaches the server as everybody's programs do
-    "doors/azure/names": set(),  # how that door spells the ids of messages
+    "text": {"errors", "wire"},  # a client: it shares only the frames with the door
+    "admin": {"errors"},  # a client: it uses the server through its public API
+    "doors/azure/names": set(),  # the spelling of message ids in that door
     "testing": {
         "errors",
         "names",
@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings",
         "wording",
         "doors/azure/names",
-    },  # and its server
+    },  # and the server of the door
     "testing/process": BELOW_ASSEMBLY | {"assembly", "logs", "server", "testing"},  # the main module of that server
     "memory": set(),
     "banner": {"distribution", "doors", "settings", "wording"},
@@ -81,23 +81,24 @@ MAY_IMPORT: dict[str, set[str]] = {
         "commands",
         "commands/help",
         "commands/parameters",
-    },  # it measures as a client
+    },  # measures as a client
     "commands/pipeline": {"errors", "spark", "terminal", "wording", "commands/help", "commands/parameters"},
     "cli": {PUBLIC, "errors", "commands", "commands/help", "commands/parameters"},
     "__main__": {"cli"},
 }
 
-# The journals that need more than this process: `assembly` names them, everybody else is handed one. The memory
-# journal needs nothing, so a bare queue may make its own.
+# The journals that need more than this process. Only `assembly` names them, and passes them to other packages. The
+# memory journal needs nothing else, so a queue may create its own.
 JOURNALS = {"sqlite", "postgres"}
 
-# What a door may know of the broker and the engine: the port, and the records and pure functions that its verbs speak.
+# The parts of the broker and the engine that a door may import: the port, and the records and pure functions that its
+# methods use.
 DOORS_SEE = {
     "broker": {"counts", "facts", "filters", "limits", "model", "names", "retry"},
     "engine": {"options", "port", "statistics"},
 }
 
-# The services that each door calls. A door that is not here calls none.
+# The services that each door calls. A door without a row calls none.
 DOORS_CALL = {
     "azure": {"moves"},
     "http": {
@@ -118,14 +119,14 @@ DOORS_CALL = {
     },
 }
 
-# The data source travels to executors that have nothing else of ours; Spark imports it to see what it is, so Arrow
-# waits until it is needed.
+# The data source is copied to executors that have no other part of Penstock. Spark imports it to read its description,
+# so pyarrow must be imported late.
 DATA_SOURCE = "pyspark_penstock"
 DATA_SOURCE_NEEDS = {"pyspark", "pyarrow", DATA_SOURCE}
 DATA_SOURCE_NEEDS_LATE = {"pyarrow"}
 KNOWS_DATA_SOURCE = {"spark"}
 
-# What the pure broker may not reach for: the clock, chance, threads, files, sockets, other processes, logs.
+# Modules that the pure broker must not import: clock, random numbers, threads, files, sockets, processes, logs.
 # fmt: off
 IMPURE = {
     "asyncio", "concurrent", "contextvars", "ctypes", "faulthandler", "ftplib", "glob", "http", "imaplib",
@@ -140,13 +141,13 @@ EFFECTS = {"breakpoint", "input", "open", "print"}
 
 
 def unit(place: tuple[str, ...]) -> str:
-    """The row of the table that a module belongs to: its own where it has one, else that of its package."""
+    """Return the row of the table for a module: its own, or that of its package."""
     own = "options" if len(place) == 3 and place[::2] == ("doors", "options") else "/".join(place)
     return own if own in MAY_IMPORT else place[0] if place else PUBLIC
 
 
 def imports(module: Module, places: set[tuple[str, ...]]) -> Iterator[tuple[int, str, tuple[str, ...] | None]]:
-    """(line, full name, place in the package or None if it is from outside) of every import, wherever it stands."""
+    """Return (line, full name, place in the package or None if it is from outside) of every import in the file."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -167,7 +168,7 @@ def _base(module: Module, node: ast.ImportFrom) -> tuple[str, ...]:
 
 
 def _place(name: tuple[str, ...], places: set[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The longest part of a dotted name that is a module of ours; what follows is something inside it."""
+    """Return the longest prefix of a dotted name that is a module of the package. The rest is a name in that module."""
     if name[0] != "penstock":
         return None
     inner = name[1:]
@@ -177,7 +178,7 @@ def _place(name: tuple[str, ...], places: set[tuple[str, ...]]) -> tuple[str, ..
 
 
 def layer_faults(tree: list[Module]) -> list[str]:
-    """Modules that are not placed, and imports that go the wrong way."""
+    """Report modules without a row, and imports that the table does not allow."""
     places = {module.place for module in tree}
     faults = []
     for module in tree:
@@ -192,8 +193,9 @@ def layer_faults(tree: list[Module]) -> list[str]:
 
 
 def neighbour_faults(tree: list[Module]) -> list[str]:
-    """Doors that import one another, look behind their port or call undeclared services, and journals that are named
-    outside of assembly."""
+    """Report imports of one door by another, imports past the port, undeclared services, and journals named outside of
+    assembly.
+    """
     places = {module.place for module in tree}
     doors = {place[1] for place in places if len(place) > 2 and place[0] == "doors"}
     doors |= {
@@ -219,7 +221,7 @@ def neighbour_faults(tree: list[Module]) -> list[str]:
 
 
 def apart_faults(tree: list[Module]) -> list[str]:
-    """What ties the data source to the broker, makes it heavy, or makes others depend on it."""
+    """Report imports that tie the data source to the broker, make it heavy, or make other packages depend on it."""
     faults = []
     for module in tree:
         late = _late_lines(module)
@@ -237,7 +239,7 @@ def apart_faults(tree: list[Module]) -> list[str]:
 
 
 def _late_lines(module: Module) -> set[int]:
-    """Lines that do not run when the module is imported: those of functions, and what only type checkers read."""
+    """Return lines that do not run when the module is imported: bodies of functions, and imports for type checkers."""
     late = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     typing = [
         node for node in ast.walk(module.tree) if isinstance(node, ast.If) and dotted(node.test) == "TYPE_CHECKING"
@@ -246,7 +248,7 @@ def _late_lines(module: Module) -> set[int]:
 
 
 def purity_faults(tree: list[Module]) -> list[str]:
-    """What makes the broker depend on anything but its inputs."""
+    """Report imports and calls that make the broker depend on anything but its inputs."""
     places = {module.place for module in tree}
     faults = []
     for module in tree:

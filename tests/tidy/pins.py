@@ -1,6 +1,6 @@
-"""What a lock file must be: every package at one version, with its hashes, and nothing about where it came from.
+"""Rules for a lock file: every package has one version and its hashes, and no line says where packages came from.
 
-A lock is read line by line as pip reads it, and a line that is not understood is a fault.
+A lock is read line by line, as pip reads it. A line that cannot be parsed is a fault.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ COMMENT = re.compile(r"\s*#(?!.*(?://|\s/)).*")
 
 
 def pins(text: str) -> dict[str, str]:
-    """Package -> version."""
+    """Return the version of each package."""
     return {match["name"]: match["version"] for match in map(PIN.fullmatch, text.splitlines()) if match}
 
 

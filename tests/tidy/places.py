@@ -1,6 +1,6 @@
-"""No file of the project names a place that exists on one machine only, or where packages came from.
+"""A rule against paths of one machine and addresses of package registries in the project's files.
 
-The patterns are put together from parts, so that these files obey them too.
+The patterns are joined from parts, so that these files obey the rule too.
 """
 
 from __future__ import annotations

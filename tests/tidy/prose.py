@@ -27,7 +27,7 @@ def width_faults(root: Path, files: Iterable[Path]) -> list[str]:
 
 
 def prose(text: str, *, tables: bool = False) -> Iterable[tuple[int, str]]:
-    """The numbered lines of a page that are neither in a code block nor, unless asked for, in a table."""
+    """Return the numbered lines of a page outside of code blocks, and those of tables only if `tables` is set."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         opening = re.match(r"(```+|~~~+)", line.lstrip())
@@ -40,12 +40,12 @@ def prose(text: str, *, tables: bool = False) -> Iterable[tuple[int, str]]:
 
 
 def _is_one_word(line: str) -> bool:
-    """A long address cannot be broken, so it may stand on a line of its own."""
+    """Return whether the line is one word. A long address cannot be broken, so it may have a line of its own."""
     return len(LIST_MARKER.sub("", line.strip(), count=1).split()) == 1
 
 
 def named_file_faults(root: Path, files: Sequence[Path]) -> list[str]:
-    """Files and folders that a page names in code, by the end of their path, and that are not in the project."""
+    """Report files and folders that a page names in code, by the end of their path, and that do not exist."""
     known = {f"/{path.relative_to(root)}" for path in files}
     known |= {str(folder) for path in known for folder in Path(path).parents}
     folders = {Path(path).name for path in known}
@@ -55,13 +55,13 @@ def named_file_faults(root: Path, files: Sequence[Path]) -> list[str]:
         if page.suffix == ".md"
         for number, line in prose(page.read_text(encoding="utf-8"), tables=True)
         for name in NAMED_FILE.findall(line)
-        if "/" not in name or name.split("/")[0] in folders  # and not a name of a topic
+        if "/" not in name or name.split("/")[0] in folders  # a name of a topic has a slash, too
         if not any(fnmatch(path, f"*/{name.rstrip('/')}") for path in known)
     ]
 
 
 def decision_faults(folder: Path) -> list[str]:
-    """Pages of decisions that have not a number of their own, the same in the name of the file and in the title."""
+    """Report decisions whose number is not unique, or differs between file name and title."""
     numbers: dict[str, str] = {}
     faults = []
     for page in sorted(folder.glob("[0-9]*.md")):

@@ -1,4 +1,4 @@
-"""docs/settings.md, written from the fields of the settings.
+"""The page docs/settings.md, written from the fields of the settings.
 
 python -m tests.tidy.settings_page > docs/settings.md
 """

@@ -1,6 +1,6 @@
-"""How a source file must look: an opening docstring, a bounded length, names that say something, whole error handling.
+"""Rules for the shape of a source file: opening docstring, maximum length, meaningful names, complete error handling.
 
-A file of 500 lines is where we look for two files in one. A lower cap made people fold lines to fit.
+A file of more than 500 lines may be two files in one. A lower limit would make people fold lines to fit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def length_faults(tree: list[Module]) -> list[str]:
 
 
 def name_faults(tree: list[Module]) -> list[str]:
-    """Classes, files and folders named after nothing in particular."""
+    """Report classes, files and folders with a meaningless name."""
     faults = []
     for module in tree:
         faults += [f"{module.label}: empty name {part!r}" for part in module.place if _is_empty(part)]
@@ -49,7 +49,7 @@ def name_faults(tree: list[Module]) -> list[str]:
 
 
 def nesting_faults(tree: list[Module]) -> list[str]:
-    """A parser that handles invalid text, and not text nested too deeply, for which it raises RecursionError."""
+    """Report parsers that handle invalid text, but not the RecursionError for text that is nested too deeply."""
     faults = []
     for module in tree:
         for node in ast.walk(module.tree):

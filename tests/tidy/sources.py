@@ -1,7 +1,6 @@
-"""Reading the project as text and as syntax trees, for the rules beside this file.
+"""The project's files as text and as syntax trees, for the rules in this folder.
 
-Nothing is imported or run. A rule looks at a tree of files, so it can be shown a small tree
-that breaks it.
+Nothing is imported or executed. A rule takes a tree of files, so a test can give it a small tree that breaks it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "penstock"
-DATA_SOURCE = ROOT / "src" / "pyspark_penstock"  # a package of its own: Spark finds it by its name
+DATA_SOURCE = ROOT / "src" / "pyspark_penstock"  # a separate package, because Spark finds it by its name
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,17 @@ class Module:
 
 @cache
 def parsed(text: str) -> ast.Module:
-    """Parsing is most of what the rules take; each of them looks at all files."""
+    """Return the syntax tree. It is cached, because each rule looks at all files and parsing takes most of the time."""
     return ast.parse(text)
 
 
 def modules(package: Path = PACKAGE) -> list[Module]:
-    """Every module of the package, in the order of their paths."""
+    """Return every module of the package, in the order of their paths."""
     return [read_module(package, path) for path in sorted(package.rglob("*.py"))]
 
 
 def everywhere() -> list[Module]:
-    """The modules of both packages."""
+    """Return the modules of both packages."""
     return modules(PACKAGE) + modules(DATA_SOURCE)
 
 
@@ -70,7 +69,7 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def dotted(node: ast.AST) -> str:
-    """`a.b.c` for a chain of names, "" for anything else."""
+    """Return `a.b.c` for a chain of names, and "" for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -80,7 +79,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def project_files(root: Path = ROOT) -> list[Path]:
-    """Tracked files and new ones that are not ignored; without git, everything that is not generated."""
+    """Return tracked files and new ones that are not ignored. Without git, return all files that are not generated."""
     git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listing = subprocess.run(git, cwd=root, capture_output=True, check=True).stdout.decode()
@@ -94,7 +93,7 @@ def _generated(path: Path) -> bool:
 
 
 def build(package: Path, files: dict[str, str]) -> Path:
-    """Write a small package to break a rule with."""
+    """Write a small package that breaks a rule."""
     for name, text in files.items():
         path = package / name
         path.parent.mkdir(parents=True, exist_ok=True)

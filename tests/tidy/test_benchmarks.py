@@ -1,4 +1,4 @@
-"""Every benchmark can still be started: they are run by hand, so a name that has moved would go unseen."""
+"""A check that the imports of every benchmark exist. Benchmarks are run by hand, so a moved name would go unnoticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every clause of a finished specification is cited by a test, and proof that the rule can fail."""
+"""A test must cite every clause of a finished specification. This file also proves that the rule can fail."""
 
 from __future__ import annotations
 

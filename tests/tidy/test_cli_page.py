@@ -1,4 +1,4 @@
-"""docs/cli.md and the golden files of the help say what the commands do, and the list of commands what they are."""
+"""Checks that docs/cli.md, the golden help files and the list of commands match the commands."""
 
 from __future__ import annotations
 

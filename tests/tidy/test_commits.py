@@ -1,4 +1,4 @@
-"""The subjects of new commits, and proof that the rule can fail."""
+"""The rule for subjects of new commits, and proof that it can fail."""
 
 from __future__ import annotations
 

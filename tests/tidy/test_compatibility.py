@@ -1,4 +1,4 @@
-"""docs/compatibility.md: written from its rows, whole by the vendors' lists and by ours; proof that this can fail."""
+"""The rules for docs/compatibility.md, and proof that they can fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every counter of a door is shown, and proof that the rule can fail."""
+"""The rule that every counter of a door is shown, and proof that it can fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = [ROOT / "src/penstock" / name for name in ("doors", "wire")]
 
 
 def test_no_counter_is_hidden() -> None:
-    """Law 8: a refusal has a counter; this one rule keeps it from being counted in vain."""
+    """Law 8 asks for a counter of every refusal. This rule makes sure that the counter can be seen."""
     assert counter_faults(ROOT, [path for part in PARTS for path in part.rglob("*.py")]) == []
 
 

@@ -1,4 +1,4 @@
-"""Every third-party import of the source is declared by the extra that needs it; and proof that the rule can fail."""
+"""The rule that extras declare the third-party imports of the source, and proof that it can fail."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every option of a topic and of a subscription is shown by each door, or excused with a reason.
+"""The rule that each door shows every option of a topic and of a subscription, or has a reason not to.
 
-An option that is added to the broker makes these tests fail until every door shows it or has a line in `EXCUSED`;
-a line that is no longer needed makes them fail as well. A door that shows nothing of a record has one line for it.
+A new option of the broker makes these tests fail until every door shows it or has a line in `EXCUSED`. A line that is
+no longer needed makes them fail as well. A door that shows nothing of a record has one line for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.settings import DOORS
 
 
 def stored(options: Any) -> Any:
-    """A topic or a subscription as the queue describes it."""
+    """A topic or a subscription, as the queue describes it."""
     created = datetime(2026, 1, 1, tzinfo=UTC)
     return SimpleNamespace(name="n", topic="t", created=created, options=options, detached=False, number=1)
 
@@ -55,7 +55,7 @@ SHOWN: dict[str, dict[type, Callable[[Any], object]]] = {
 
 BASES = {
     TopicOptions: TopicOptions(extras={METADATA: '{"a":"b"}'}),
-    # With these, every part of a policy counts.
+    # With these values, every part of a policy has an effect.
     SubscriptionOptions: SubscriptionOptions(retry_minimum_seconds=1, retry_maximum_seconds=2, dead_letter_topic="d"),
 }
 
@@ -75,7 +75,7 @@ NOT_IN_PUBSUB = {
 }
 
 
-# A reason by option, or one reason for a record of which a door shows nothing.
+# The reason for each option, or one reason for a record of which a door shows nothing.
 EXCUSED: dict[str, dict[type, Mapping[str, str] | str]] = {
     "pubsub": {TopicOptions: {"retention_bytes": NOT_THERE, "extras": OPAQUE}, SubscriptionOptions: NOT_IN_PUBSUB},
     "azure": {TopicOptions: dict.fromkeys(TOPICS, NOT_THERE), SubscriptionOptions: NO_OPTIONS},
@@ -92,7 +92,7 @@ EXCUSED: dict[str, dict[type, Mapping[str, str] | str]] = {
 
 
 def changed(value: Any) -> Any:
-    """Another value of the same type."""
+    """Return another value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -103,7 +103,7 @@ def changed(value: Any) -> Any:
 
 
 def shown(base: Any, view: Callable[[Any], object]) -> set[str]:
-    """The options whose change can be seen."""
+    """Return the options whose change can be seen."""
     names = [each.name for each in fields(base)]
     return {name for name in names if view(replace(base, **{name: changed(getattr(base, name))})) != view(base)}
 
@@ -112,14 +112,16 @@ def shown(base: Any, view: Callable[[Any], object]) -> set[str]:
 @pytest.mark.parametrize("door", SHOWN)
 def test_every_option_is_shown_or_excused(door: str, record: type) -> None:
     view, excused = SHOWN[door].get(record), EXCUSED[door][record]
-    assert isinstance(excused, str) == (view is None), "one reason for a record of which nothing is shown, no other"
+    assert isinstance(excused, str) == (view is None), (
+        "a record of which nothing is shown has one reason, and no others"
+    )
     if isinstance(excused, str):
         return
     seen = shown(BASES[record], view)
     names = {each.name for each in fields(record)}
     assert names - seen - set(excused) == set(), "neither shown nor excused"
-    assert seen & set(excused) == set(), "shown, so it needs no excuse"
-    assert set(excused) <= names, "there is no such option"
+    assert seen & set(excused) == set(), "shown, so it needs no reason"
+    assert set(excused) <= names, "this option does not exist"
     assert all(excused.values())
 
 
@@ -148,7 +150,7 @@ def test_the_openapi_document_has_every_option_with_its_help(record: type) -> No
 
 
 def bare_objects(schemas: Mapping[str, Any]) -> list[str]:
-    """The fields of records whose objects have no declared keys and values."""
+    """Return the fields of records whose objects have no declared keys and values."""
     fields_of = [
         (f"{name}.{field}", schema)
         for name, record in schemas.items()

@@ -1,4 +1,4 @@
-"""The order of a test run: shuffled, repeatable, and with the tests of a file together."""
+"""The order of a test run: shuffled and repeatable, with the tests of a file together."""
 
 from __future__ import annotations
 

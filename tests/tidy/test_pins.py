@@ -1,4 +1,4 @@
-"""The lock files: pinned, hashed, in step with pyproject.toml; and proof that the rule can fail."""
+"""The rule for lock files: pinned, hashed and in step with pyproject.toml. This file also proves that it can fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.tidy.sources import ROOT
 LOCKS = sorted((ROOT / "locks").glob("*.txt"))
 WHOLE = [
     lock for lock in LOCKS if lock.name in ("image.txt", "serve.txt", "test.txt")
-]  # the others are laid over one of these
+]  # the other lock files are added to one of these
 DIGEST = "0" * 64
 
 
@@ -36,7 +36,7 @@ def test_the_server_is_tested_with_the_versions_it_runs_on() -> None:
     names = ("image.txt", "serve.txt", "test.txt")
     image, serve, test = (pins((ROOT / "locks" / name).read_text(encoding="utf-8")) for name in names)
     assert image.items() <= serve.items() <= test.items()
-    assert serve.keys() - image.keys() == {"pyarrow"}, "the image serves all but Flight"
+    assert serve.keys() - image.keys() == {"pyarrow"}, "the image serves every protocol except Flight"
 
 
 def test_serving_installs_no_test_tools() -> None:

@@ -1,4 +1,4 @@
-"""Machine paths and package registries in the project's files, and proof that the rule can fail."""
+"""The rule against machine paths and package registries in the project's files, and proof that it can fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_files_are_found_with_and_without_git(tmp_path: Path) -> None:
     assert project_files(tmp_path) == [tmp_path / "a.md", tmp_path / "docs/b.md"]
 
 
-# Written in pieces, because this file is checked too.
+# Split into parts, because the rule also checks this file.
 @pytest.mark.parametrize(
     "pieces",
     [

@@ -1,4 +1,4 @@
-"""docs/settings.md says what the code does."""
+"""A check that docs/settings.md matches the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docstrings, lengths, names and error handling of the sources, and proof that each rule can fail."""
+"""The rules for docstrings, lengths, names and error handling of the sources, and proof that each can fail."""
 
 from __future__ import annotations
 

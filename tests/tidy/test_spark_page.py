@@ -1,4 +1,4 @@
-"""The page on Spark lists the options there are, with their defaults, and nothing else."""
+"""A check that the page on Spark lists the existing options with their defaults, and no others."""
 
 from __future__ import annotations
 

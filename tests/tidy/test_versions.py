@@ -1,4 +1,4 @@
-"""The version of the project is said in four places, and is the same in all of them."""
+"""A check that all places that state the version of the project agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vendor words, replaced words and banned calls, and proof that each rule can fail."""
+"""The rules for vendor words, replaced words and banned calls, and proof that each can fail."""
 
 from __future__ import annotations
 

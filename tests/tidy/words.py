@@ -1,7 +1,7 @@
-"""Words and calls that may not stand where they stand.
+"""Rules for words and calls that are not allowed in some places.
 
-The broker and its journals speak the broker's own language, names go by docs/glossary.md, and no source file reaches
-for what would block, run foreign code or start a process.
+The layers below the doors use the broker's own terms, names follow docs/glossary.md, and no source file calls
+functions that block, run foreign code or start a process.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ BANNED_CALLS = {
     "time.sleep": "wait for what you wait for, with a timeout",
     "yaml.load": "it builds anything the text names",
 }
-# Whose work it is. The server imports none of them.
+# Modules whose purpose is to start processes. The server imports none of them.
 EXCEPTIONS = {
     ("spark", "java"): "no subprocess",  # asks each Java for its version
     ("testing", "servers"): "no subprocess",  # the test kit starts the server
-    ("journal", "backup", "pacing"): "no time.sleep()",  # a process that leaves the disk to the server in between
+    ("journal", "backup", "pacing"): "no time.sleep()",  # a process that gives the server access to the disk in between
 }
 
 NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def vendor_faults(package: Path) -> list[str]:
-    """Vendor words in the code, comments or SQL of the layers that serve every vendor alike."""
+    """Report vendor words in the code, comments or SQL of the layers that serve all vendors."""
     files = [
         path for name in VENDOR_FREE for path in sorted((package / name).rglob("*")) if path.suffix in {".py", ".sql"}
     ]
@@ -68,7 +68,7 @@ def call_faults(tree: list[Module]) -> list[str]:
 
 
 def _imported_names(tree: ast.Module) -> dict[str, str]:
-    """Local name -> what it stands for, so that neither `as` nor `from` hides a call."""
+    """Return each local name and its full name, so that neither `as` nor `from` hides a call."""
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -106,7 +106,7 @@ def replaced_words(glossary: str) -> list[Replaced]:
 
 
 def replaced_name_faults(tree: list[Module], replaced: list[Replaced]) -> list[str]:
-    """Files, folders, classes and functions named by a word that the glossary replaces."""
+    """Report files, folders, classes and functions with a name that the glossary replaces."""
     faults = []
     for module in tree:
         named = [(0, part) for part in module.place]
@@ -121,14 +121,14 @@ def replaced_name_faults(tree: list[Module], replaced: list[Replaced]) -> list[s
 
 
 def _words(name: str) -> set[str]:
-    """The words of a name, small and in the singular; a dead letter is a term of its own."""
+    """Return the words of a name in lower case and singular. "Dead letter" is one term."""
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
     text = re.sub(r"\bdead letters?\b", "", " ".join(words))
     return {form for word in text.split() for form in (word, word.removesuffix("s"))}
 
 
 def replaced_prose_faults(root: Path, files: Iterable[Path], replaced: list[Replaced]) -> list[str]:
-    """The same words in comments, docstrings and pages, where they have no ordinary meaning."""
+    """Report the same words in comments, docstrings and pages, unless they have an ordinary meaning there."""
     words = "|".join(each.word for each in replaced if not each.in_prose)
     pattern = re.compile(rf"\b(?:{words})(?:s|ed|ing)?\b", re.IGNORECASE)
     return [
@@ -139,7 +139,7 @@ def replaced_prose_faults(root: Path, files: Iterable[Path], replaced: list[Repl
     ]
 
 
-# Another project is called penstock on the package index: what a user installs is penstock-broker.
+# Another project is called penstock on the package index. The package of this project is penstock-broker.
 _FOREIGN_NAME = re.compile(
     r"(?:pip3?|pipx|uv)\s+(?:tool\s+|pip\s+)?(?:install|add|run)\s[^`;&|#\n]*?(?<![\w/.-])['\"]?penstock(?![\w./-])"
     r"|(?<![\w/.-])penstock\[(?:google|azure|flight|spark|delta|test|all)\b"
@@ -147,7 +147,7 @@ _FOREIGN_NAME = re.compile(
 
 
 def foreign_name_faults(root: Path, files: Iterable[Path]) -> list[str]:
-    """Lines that would install the other project: `pip install penstock`, or an extra of it."""
+    """Report lines that would install the other project: `pip install penstock`, or an extra of it."""
     return [
         f"{path.relative_to(root)}:{number}: {match.group()!r} names another project: write penstock-broker"
         for path in files
@@ -157,15 +157,15 @@ def foreign_name_faults(root: Path, files: Iterable[Path]) -> list[str]:
     ]
 
 
-# What commands print may hold names and other data: `terminal.tell` and `Output` make it safe for a terminal.
+# Output of commands may contain names and other data. `terminal.tell` and `Output` make it safe for a terminal.
 PRINTERS = {("commands", "output"), ("commands", "exit_codes")}
-PRINTERS |= {("commands", "completion")}  # it prints to a shell, and leaves out names that are not safe
-_STYLED = {"level"}  # words of ours in colour
+PRINTERS |= {("commands", "completion")}  # prints to a shell, and leaves out names that are not safe
+_STYLED = {"level"}  # constant words in colour
 _ESCAPED = {"safe_text", "plain", "style", "escape", "installed_version"}
 
 
 def print_faults(tree: list[Module]) -> list[str]:
-    """Calls of print() in commands whose text is neither constant, nor a number, nor escaped."""
+    """Report calls of print() in commands whose text is not constant, a number or escaped."""
     return [
         f"{module.label}:{node.lineno}: print() of data: use terminal.tell()"
         for module in tree
