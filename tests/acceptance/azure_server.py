@@ -37,7 +37,9 @@ class AzureClients:
 
 
 class AzureServer(ServerProcess, AzureClients):
-    """`penstock serve` with one door unless told otherwise, or `penstock azurite`."""
+    """A `penstock serve` process with the Azure door only, unless other doors are given, or a `penstock azurite`
+    process.
+    """
 
     def __init__(
         self,

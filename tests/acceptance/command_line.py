@@ -1,4 +1,4 @@
-"""The command as people run it, in a pipe or on a terminal."""
+"""The command line as users run it, in a pipe or on a terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Done(NamedTuple):
 
 
 class CommandLine:
-    """Runs commands on one server."""
+    """A runner of commands against one server."""
 
     def __init__(self, server: ServerProcess | None, home: Path, **variables: str) -> None:
         address = {"address": server.addresses["http"]} if server is not None else {}
@@ -54,7 +54,10 @@ class CommandLine:
         self.environment.pop("NO_COLOR", None)
 
     def run(self, *arguments: str, stdin: bytes | str = b"", **variables: str) -> Done:
-        """In a pipe; in this process, which saves the half second that a process takes to begin."""
+        """Run a command with pipes.
+
+        It runs in this process, which saves the half second that a new process takes to start.
+        """
         streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
         given = io.TextIOWrapper(io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin), "utf-8")
         environment = mock.patch.dict(os.environ, self.environment | variables, clear=True)
@@ -65,13 +68,13 @@ class CommandLine:
         return Done(int(ended.value.code or 0), out.decode("utf-8", "replace"), err.decode())
 
     def __call__(self, *arguments: str, stdin: bytes | str = b"", code: int = 0, **variables: str) -> Done:
-        """In a pipe, with the exit code that is expected."""
+        """Run a command with pipes, and check its exit code."""
         done = self.run(*arguments, stdin=stdin, **variables)
         assert done.code == code, done
         return done
 
     def refused(self, *arguments: str, code: int = 1, stdin: bytes | str = b"", **variables: str) -> str:
-        """The one sentence of a command that gives up."""
+        """Run a command that must fail, and return its error, which is one sentence."""
         done = self.run(*arguments, stdin=stdin, **variables)
         assert done.code == code, done
         assert done.err.startswith("penstock: "), done
@@ -80,7 +83,7 @@ class CommandLine:
 
     @contextmanager
     def process(self, *arguments: str, stdin: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
-        """One that goes on; it is ended with the block."""
+        """Start a command that runs on, and kill it at the end of the block."""
         command = [sys.executable, "-m", "penstock", *arguments]
         with subprocess.Popen(
             command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment
@@ -102,7 +105,10 @@ class CommandLine:
 
 
 class Terminal:
-    """A command on a pseudo-terminal, which is standard input, error and, unless another is given, output."""
+    """A command on a pseudo-terminal.
+
+    The terminal is its standard input, error and, unless another is given, output.
+    """
 
     def __init__(
         self, arguments: tuple[str, ...], environment: dict[str, str], columns: int, lines: int, stdout: Any = None
@@ -138,14 +144,14 @@ class Terminal:
         return CONTROLS.sub("", self.raw)
 
     def until(self, pattern: str) -> str:
-        """What was written so far, once it has the pattern, counted from the last time."""
+        """Wait for the pattern, and return the output since the last call."""
         start, deadline = len(self.raw), time.monotonic() + SECONDS
         while not re.search(pattern, CONTROLS.sub("", self.raw[start:])):
-            assert self._read(deadline), f"it ended, or time is over, without {pattern!r}:\n{self.text}"
+            assert self._read(deadline), f"the command ended or timed out without {pattern!r}:\n{self.text}"
         return self.text
 
     def end(self) -> tuple[int, str]:
-        """Exit code and all that was written, once the command has ended by itself."""
+        """Wait until the command has ended, and return its exit code and all output."""
         deadline = time.monotonic() + SECONDS
         while self._read(deadline):
             pass
@@ -155,7 +161,7 @@ class Terminal:
         ready, _, _ = select.select([self.master], [], [], max(0, deadline - time.monotonic()))
         if not ready:
             return False
-        with suppress(OSError):  # a terminal that nobody has open any more
+        with suppress(OSError):  # the other side of the terminal is closed
             data = os.read(self.master, 1 << 16)
             self.raw += data.decode("utf-8", "replace")
             return bool(data)

@@ -1,4 +1,4 @@
-"""A project for tests of faults: each file has its own on the server that all of them share."""
+"""A project for tests of faults. Each file has its own project on a shared server."""
 
 from __future__ import annotations
 

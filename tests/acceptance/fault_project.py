@@ -1,4 +1,4 @@
-"""A project of the test kit with its faults, and the clients of its doors."""
+"""A project of the test kit with faults, and vendor clients for it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FaultProject(Project):
         return client
 
     def texts(self, topic: str) -> list[str]:
-        """What a topic has, whoever published it."""
+        """Return the texts of all messages in a topic."""
         return [each["data"] for each in self.messages(topic)]
 
     def messages(self, topic: str) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ class Topic:
 
     @contextmanager
     def listening(self, *, ack: Callable[[Any], None] | None = None) -> Iterator[Queue[Any]]:
-        """Google's streaming subscriber, in the background; what it gets, acked unless told otherwise."""
+        """Run Google's streaming subscriber in the background, and yield its messages. They are acked by default."""
         arrived: Queue[Any] = Queue()
 
         def on_message(message: Any) -> None:

@@ -20,7 +20,7 @@ class GoogleServer(ServerProcess):
 
 
 class TimedServer(GoogleServer):
-    """One whose time can be moved, whatever it keeps its data in."""
+    """A server whose clock can be moved, with any kind of storage."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         super().__init__(folder, "--testing", *arguments, doors=("pubsub", "http"))

@@ -1,4 +1,4 @@
-"""A store with names that no new queue may have, as earlier servers made them."""
+"""A store with names that new queues cannot have. Earlier versions of the server accepted them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock.doors.resources import QUEUE_OPTIONS
 from penstock.engine.async_queue import AsyncMessageQueue
 
 TOPIC, SUBSCRIPTION = "projects/penstock/topics/", "projects/penstock/subscriptions/"
-INVISIBLE = ["no\u00a0break", "zero\u200dwidth", " led by a space", "..", "x" * 300]  # no new queue may have these
-UNUSUAL = ["no good!", "goog-x", "ü", "a,b", "50%25?#"]  # Pub/Sub clients cannot make these, the text protocol can
+INVISIBLE = ["no\u00a0break", "zero\u200dwidth", " led by a space", "..", "x" * 300]  # refused for new queues
+UNUSUAL = ["no good!", "goog-x", "ü", "a,b", "50%25?#"]  # refused by Pub/Sub clients, and accepted by the text protocol
 ODD = [*INVISIBLE, *UNUSUAL]
 
 
@@ -25,5 +25,5 @@ def make_store(folder: Path) -> None:
             await queue.send(TOPIC + name, SUBSCRIPTION + name, QUEUE_OPTIONS, [Draft(b"old")])
         await queue.close()
 
-    with ThreadPoolExecutor() as pool:  # the caller's thread may have a loop that runs
+    with ThreadPoolExecutor() as pool:  # the caller's thread may already run an event loop
         pool.submit(asyncio.run, main()).result()

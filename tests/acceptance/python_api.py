@@ -1,7 +1,7 @@
-"""The harness of the Python API: every kind of queue it can stand on, and a clock that waits for nobody.
+"""The harness of the Python API: every kind of queue below the API, and a clock that the test moves.
 
-No test waits for time. It moves the clock, and then waits for what should have happened; what
-should not have happened is checked once everybody has had the chance to do it.
+No test sleeps. A test moves the clock, and then waits for an event. To check that something does not happen, a test
+first waits until all tasks and threads are idle.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from penstock import ManualClock, Message, MessageQueue, PubSub, Subscription, T
 from penstock.assembly import open_queue
 
 KINDS = ("memory", "sqlite", "shared memory", "shared sqlite")
-SECONDS = 10  # only a failing test waits so long
+SECONDS = 10  # only a failing test waits this long
 
 Story = Callable[["Harness"], Awaitable[None]]
 
 
 class Harness:
-    """A PubSub over one kind of queue, at a time that stands still until it is moved."""
+    """A PubSub client on one kind of queue, with a clock that stands still until the test moves it."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
@@ -48,7 +48,7 @@ class Harness:
             self._shared = None
 
     async def reopen(self) -> PubSub:
-        """The same store, after an orderly end."""
+        """Close the store in an orderly way and open it again."""
         await self.close()
         self.pubsub = self._open()
         return self.pubsub
@@ -56,13 +56,13 @@ class Harness:
     # ------------------------------------------------------------------ time
 
     async def until(self, happened: Callable[[], object]) -> None:
-        """Wait for something that needs no more time on the clock."""
+        """Wait for an event that happens without moving the clock."""
         async with asyncio.timeout(SECONDS):
             while not happened():
                 await asyncio.sleep(0 if self.kind == "memory" else 0.0005)
 
     async def quiet(self) -> None:
-        """Everybody who could do something now has done it: no thread is at work, and the loop has nothing to do."""
+        """Wait until all are idle: no thread is at work, and the event loop has nothing to do."""
         ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
         calm = 0
         async with asyncio.timeout(SECONDS):
@@ -74,21 +74,24 @@ class Harness:
         return bool(self.pubsub.session.queue.loop._writer._waiters)
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, half a second at a time, so that those it concerns see it pass."""
+        """Move the clock in steps of half a second, so that every timer on the way can run."""
         await self.quiet()
         steps = max(1, round(seconds / 0.5))
         for _ in range(steps):
             self.clock.advance(seconds / steps)
             await self.quiet()
 
-    # ------------------------------------------------------------------ short ways to say common things
+    # ------------------------------------------------------------------ shortcuts
 
     async def topic(self, name: str = "my-topic", **options: Any) -> Topic:
         topic = self.pubsub.topic(name, **options)
         return await topic.create()
 
     def listen(self, subscription: Subscription, answer: Callable[[Message], Any] | None = None) -> list[Message]:
-        """Open it; what it receives, each message answered with `answer` if there is one."""
+        """Open the subscription and return the list of messages that it receives.
+
+        Each is passed to `answer`, if given.
+        """
         received: list[Message] = []
 
         def listener(message: Message) -> Any:
@@ -114,7 +117,7 @@ def bodies(messages: list[Message]) -> list[str]:
 
 
 def story(*kinds: str) -> Callable[[Story], Callable[..., None]]:
-    """A test told as a coroutine, in each of these kinds of harness."""
+    """Turn a coroutine into a test that runs with each of these kinds of queue."""
 
     def decorate(tell: Story) -> Callable[..., None]:
         @pytest.mark.parametrize("kind", kinds or KINDS)
@@ -137,7 +140,7 @@ async def _tell(tell: Story, kind: str, folder: Path) -> None:
 
 
 async def _end(harness: Harness) -> None:
-    """Close without waiting for messages nobody answered."""
+    """Close without waiting for unanswered messages."""
     for subscription in list(harness.pubsub.session.streams):
         subscription.set_options(close_options={"behavior": "NACK"})
     await harness.close()

@@ -1,4 +1,4 @@
-"""A shim as a process, started and waited for as programs do that start the vendors' commands."""
+"""A shim in a process of its own, started and awaited as Testcontainers does it for the vendors' commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMES = re.compile(r"^(\S+Z) INFO penstock\.server: (stopping|stopped)$", re.MU
 
 
 class Shim:
-    """A process whose standard output and error are read as one, as `docker logs` shows them."""
+    """A process whose standard output and error are read as one stream, as `docker logs` shows them."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Shim:
         work: Path | None = None,
         **variables: str,
     ) -> None:
-        """`folder` is the home of whoever starts it, and where it is started unless `work` says so."""
+        """Start the process. `folder` is the home folder, and the working directory unless `work` is given."""
         self.output = ""
         environment = clean_environment() | {"HOME": str(folder), "PATH": f"{shims().name}:{os.environ['PATH']}"}
         environment.pop("XDG_CONFIG_HOME", None)
@@ -56,21 +56,21 @@ class Shim:
         assert self.process.stdout is not None
         if self.process.poll() is None:
             for child in psutil.Process(self.process.pid).children(recursive=True):
-                with suppress(psutil.NoSuchProcess):  # it ends by itself when the one before it is gone
+                with suppress(psutil.NoSuchProcess):  # a child ends by itself when its parent is gone
                     child.kill()
             self.process.kill()
             self.process.wait(SECONDS)
         self.process.stdout.close()
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """A log message, as the modules of Testcontainers wait for it."""
+        """Wait for a log message as the modules of Testcontainers do, and return the match."""
         until = time.monotonic() + SECONDS
         while not (found := re.search(pattern, self.output)):
-            assert self._read(until), f"{pattern!r} did not come: {self.output}"
+            assert self._read(until), f"the process did not print {pattern!r}: {self.output}"
         return found
 
     def _read(self, until: float) -> bool:
-        """Whether there was more."""
+        """Return whether there was more output."""
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))
         piece = os.read(self.process.stdout.fileno(), 1 << 16) if ready else b""
@@ -78,7 +78,7 @@ class Shim:
         return bool(piece)
 
     def stop(self, number: int = signal.SIGTERM, pid: int = 0) -> int:
-        """The exit code of the process, or of the one that started it, after a signal to the first."""
+        """Send a signal to the process, or to `pid`, and return the exit code of the process."""
         os.kill(pid or self.process.pid, number)
         code = self.process.wait(SECONDS)
         while self._read(time.monotonic() + SECONDS):
@@ -86,14 +86,17 @@ class Shim:
         return code
 
     def stop_seconds(self) -> float:
-        """From the signal until all was closed, as its log tells: what a slow machine adds around it is not its own."""
+        """Return the seconds from the signal until everything was closed, from the log.
+
+        A slow machine does not add to them.
+        """
         times = {what: datetime.fromisoformat(at) for at, what in _TIMES.findall(self.output)}
         return (times["stopped"] - times["stopping"]).total_seconds()
 
 
 @cache
 def shims() -> TemporaryDirectory[str]:
-    """A folder of them, for as long as this process lives."""
+    """Return a folder with the shims, which exists until this process ends."""
     folder = TemporaryDirectory()
     write_shims(folder.name)
     return folder

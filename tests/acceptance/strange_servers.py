@@ -1,4 +1,4 @@
-"""Servers that are not Penstock's, or that send text that is not safe to show; and every command that asks a server."""
+"""Servers that are not Penstock or send unsafe text, and the arguments of every command that calls a server."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 
 from tests.server_process import SECONDS
 
-# Every character that no terminal may be sent.
+# All characters that must not reach a terminal.
 HOSTILE = "".join(
     character
     for character in map(chr, range(sys.maxunicode + 1))
     if unicodedata.category(character) in {"Cc", "Cf", "Zl", "Zp"}
 )
-HOSTILE_LINE = HOSTILE.replace("\0", "")  # for values that go through arguments and headers
+HOSTILE_LINE = HOSTILE.replace("\0", "")  # for arguments and headers
 
-# The arguments of every command that asks a server, by the name of the command.
+# The arguments of every command that calls a server, by the name of the command.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "ls": (),
     "peek": ("orders",),
@@ -82,7 +82,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "faults rm": ("DELETED-FAULT",),
     "faults hits": ("FAULT",),
 }
-# Commands that need a terminal, run for long, or ask no server.
+# Commands that need a terminal, run for long or call no server.
 OTHER_COMMANDS = {"top", "serve", "restore", "azurite", "gcloud", "shims", "bench", "text send", "text consume"}
 OTHER_COMMANDS |= {"pipeline run", "pipeline check", "context ls", "context add", "context use", "context rm"}
 OTHER_COMMANDS |= {"cheat", "completion", "version"}
@@ -119,7 +119,7 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 def strange(status: int, kind: str, body: bytes) -> type[BaseHTTPRequestHandler]:
-    """A server that gives the same answer to every request; with status 0 it closes the connection instead."""
+    """Return a server that answers every request alike. With status 0 it closes the connection instead."""
 
     class Strange(Quiet):
         def answer(self) -> None:
@@ -138,7 +138,7 @@ def strange(status: int, kind: str, body: bytes) -> type[BaseHTTPRequestHandler]
     return Strange
 
 
-# Fields that the command must understand, and that a server does not take from its users.
+# Fields that the command must parse. A server does not take their values from users.
 EXACT = {"state", "class", "level", "next_page_token", "data_base64", "step", "default_project"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT")
 
@@ -156,7 +156,7 @@ def soiled(value: Any, key: str = "") -> Any:
 
 
 def soiling(address: str) -> type[BaseHTTPRequestHandler]:
-    """A proxy that adds hostile characters to what a server answers."""
+    """Return a proxy that adds hostile characters to the answers of a server."""
 
     class Soiling(Quiet):
         def answer(self) -> None:

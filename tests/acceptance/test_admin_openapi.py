@@ -1,4 +1,4 @@
-"""The OpenAPI document of the admin API: valid, complete, and true of a real server's answers."""
+"""The OpenAPI document of the admin API is valid, complete, and matches the answers of a real server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECONDS = 30
 
 
 class Harness:
-    """Asks a server, and holds each answer against what the document declares."""
+    """A client that checks each answer of a server against the document."""
 
     def __init__(self, address: str, folder: Path) -> None:
         host, _, port = address.rpartition(":")
@@ -30,7 +30,7 @@ class Harness:
         self.answered: set[tuple[str, str]] = set()
 
     def __call__(self, method: str, path: str, body: object = None, *, status: int = 0, **words: Any) -> Any:
-        """`words`: what stands in the named places of the path; the others are the query."""
+        """Call an operation. `words` are the path parameters of the operation and its query."""
         operation = self.document["paths"][path][method.lower()]
         named = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
         filled = path.format(**{name: quote(str(words[name]), safe="") for name in named})
@@ -60,7 +60,7 @@ class Harness:
             connection.request(method, f"{BASE}{target}", None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
             kind = response.headers.get("Content-Type", "").partition(";")[0]
-            if kind == "text/event-stream":  # it has no end
+            if kind == "text/event-stream":  # an event stream has no end
                 lines = [response.readline() for _ in range(6)]
                 return response.status, kind, [json.loads(line[5:]) for line in lines if line.startswith(b"data:")]
             text = response.read()
@@ -212,7 +212,7 @@ def faults(ask: Harness) -> None:
 
 
 def errors(ask: Harness) -> None:
-    """Errors are declared, too."""
+    """The document declares errors, too."""
     ask("GET", "/topics/{topic}", topic="none", status=404)
     ask("POST", "/topics", {"name": "t"}, status=409)
     ask("POST", "/topics", {}, status=400)

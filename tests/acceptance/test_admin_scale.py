@@ -1,4 +1,4 @@
-"""The admin API over a deep topic of a busy server: quick answers, searches that stream, memory that stays."""
+"""The admin API with a deep topic and a busy server: answers are fast, searches are streamed, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.admin.client import Client
 from tests.acceptance.command_line import CommandLine
 from tests.server_process import ServerProcess
 
-SECONDS_MAX = 0.2  # of an answer, where the numbers are the large ones
+SECONDS_MAX = 0.2  # seconds per answer, with a deep topic
 ASKED = 20
 MIB = 1 << 20
 
@@ -45,7 +45,7 @@ class Harness:
 
 
 class Busy:
-    """A publisher that never rests, in a thread."""
+    """A thread that publishes without a pause."""
 
     def __init__(self, address: str) -> None:
         self._client = Client(address)
@@ -84,11 +84,11 @@ def slowest(ask: Callable[[], Any]) -> float:
         start = time.perf_counter()
         ask()
         times.append(time.perf_counter() - start)
-    return sorted(times)[-2]  # one hiccup of the machine is not the server's
+    return sorted(times)[-2]  # without the slowest one, which may be due to the machine
 
 
-def test_a_deep_topic_is_looked_at_in_no_time(deep: Harness, tmp_path: Path) -> None:
-    """Also by the command, but for the time that its process takes to begin."""
+def test_questions_about_a_deep_topic_are_answered_quickly(deep: Harness, tmp_path: Path) -> None:
+    """The commands are measured, too, without the time that a process takes to start."""
     client, path = deep.client, "/topics/deep/messages"
     command = CommandLine(deep.server, tmp_path)
     middle = client.get(f"{path}/{deep.messages // 2}")
@@ -128,7 +128,7 @@ def test_a_deep_topic_is_looked_at_in_no_time(deep: Harness, tmp_path: Path) -> 
 
 def test_a_search_streams_and_can_be_left_and_memory_stays(deep: Harness) -> None:
     client, last = deep.client, deep.messages - 1
-    list(client.stream("/topics/deep/stream", text=f'"n": {last}}}'))  # what a first search needs is there
+    list(client.stream("/topics/deep/stream", text=f'"n": {last}}}'))  # load what the first search needs
     before = deep.resident_bytes()
     start = time.perf_counter()
     lines = list(client.stream("/topics/deep/stream", json=f"$.n={last}"))
@@ -147,7 +147,7 @@ def test_a_search_streams_and_can_be_left_and_memory_stays(deep: Harness) -> Non
 
 
 class Readers:
-    """Programs that read the stream of a topic again and again, and connections that ask for it and read nothing."""
+    """Programs that read the stream of a topic repeatedly, and connections that request it and never read."""
 
     def __init__(self, address: str, reading: int, idle: int) -> None:
         self._address = address

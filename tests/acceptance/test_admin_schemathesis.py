@@ -1,4 +1,4 @@
-"""Schemathesis against a real server: requests made up from the OpenAPI document, good ones and bad ones."""
+"""Schemathesis against a real server: valid and invalid requests that are generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.admin.client import Client
 from tests.server_process import ServerProcess
 
 SECONDS = 1800
-# An answer without an end, three that wait as long as they are told to, and one that writes files where it is told to.
+# An answer without an end, three that wait as long as the request asks, and one that writes files at a given path.
 LEFT_OUT = "/(events|stream|pull|backlog|backup)$"
-# A schema cannot say what a filter, an instant or a name is: such a request is refused, with its sentence.
+# A schema cannot describe filters, times and names, so the server may refuse requests that the schema allows.
 UNCHECKED = "positive_data_acceptance"
-NAMES = [f"r{number}" for number in range(8)]  # enough that some are left when others are deleted
+NAMES = [f"r{number}" for number in range(8)]  # enough to have some left when others are deleted
 
 
 @pytest.mark.nightly

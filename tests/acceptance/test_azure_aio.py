@@ -1,4 +1,4 @@
-"""The asynchronous SDK, unmodified, against a real server: every method, and many callers at once."""
+"""The unmodified asynchronous SDK against a real server: every method, and many callers at once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_method_of_the_service(served: AzureClients) -> None:
 
 def test_statistics(served: AzureClients) -> None:
     async def work() -> None:
-        # Path style: the secondary is an account name of its own.
+        # In path style, the secondary location is a separate account name.
         url = f"http://{served.address}/{ACCOUNT}-secondary"
         credential = {"account_name": ACCOUNT, "account_key": KEY}
         options: dict[str, Any] = {"secondary_hostname": served.address, "retry_total": 0}

@@ -1,4 +1,4 @@
-"""What was answered is there after kill -9; a queue of 12,000 neighbours is listed page by page; Azurite's flags."""
+"""Answered requests survive kill -9, a queue among 12,000 others is listed page by page, and Azurite's flags work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUEUES = 12_000
 
 @pytest.mark.kill
 def test_ten_answered_puts_survive_a_kill_at_once(tmp_path: Path) -> None:
-    """10 of 10. Azurite, with its files on disk: 0 of 10."""
+    """All 10 messages are there. Azurite with its files on disk loses all 10."""
     data = str(tmp_path / "data")
     with AzureServer(tmp_path, "--data", data) as server:
         queue = server.queue("survivors")
@@ -84,7 +84,7 @@ def test_what_azurite_prints_can_be_pasted_and_what_it_did_is_in_its_debug_file(
                 queue.delete_message("x", "MDAw")
         text = debug.read_text()
     assert "penstock.requests: azure CreateQueue devstoreaccount1/pasted 201 " in text
-    assert "penstock.requests" not in server.log(), "standard error has what it had"
+    assert "penstock.requests" not in server.log(), "standard error did not change"
     assert "MessageNotFound" in text
     assert KEY not in text
 

@@ -1,4 +1,4 @@
-"""The examples of the Azure door run as they stand against a server, and print what they promise."""
+"""The examples of the Azure door run unchanged against a server, and print the documented output."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ PRINTED = {
 @pytest.mark.parametrize("name", PRINTED)
 @pytest.mark.usefixtures("penstock_environment")
 def test_an_example_prints_what_it_promises(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for _ in range(2):  # a second run finds what the first one left behind
+    for _ in range(2):  # a second run has the queue of the first
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
         assert capsys.readouterr().out.splitlines() == PRINTED[name]

@@ -1,4 +1,4 @@
-"""Signatures made by the official SDK: of an account, of a queue, with a stored policy, and by a signed-in user."""
+"""Shared access signatures of the official SDK: account, queue, stored policy and user delegation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The official SDK, unmodified, against a real server: every method of QueueServiceClient and QueueClient."""
+"""The unmodified official SDK against a real server: every method of QueueServiceClient and QueueClient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock backup` and `penstock restore` on a real server, killed and interrupted ones included."""
+"""`penstock backup` and `penstock restore` on a real server, also when one of them is killed or interrupted."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_or_below_the_place_that_the_server_has_for_backups(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
-def test_a_store_that_no_server_has_open_is_copied_where_it_is(
+def test_a_store_without_a_server_is_copied_in_place(
     server: ServerProcess, command: CommandLine, tmp_path: Path
 ) -> None:
     publish(server, *"abc")
@@ -102,7 +102,7 @@ def test_a_store_that_no_server_has_open_is_copied_where_it_is(
     assert "Cannot reach the server" in command.refused("backup", backup, code=4)
 
 
-def test_what_is_wrong_is_one_sentence(command: CommandLine, tmp_path: Path) -> None:
+def test_an_error_is_one_sentence(command: CommandLine, tmp_path: Path) -> None:
     backup, data = str(tmp_path / "backup"), str(tmp_path / "data")
     command("backup", backup)
     assert command.refused("restore", backup, "--data", data) == (
@@ -130,7 +130,7 @@ def test_what_is_wrong_is_one_sentence(command: CommandLine, tmp_path: Path) -> 
 def test_a_backup_that_takes_long_has_a_bar_on_a_terminal(
     server: ServerProcess, command: CommandLine, tmp_path: Path
 ) -> None:
-    """The process that copies is held up until the bar is due."""
+    """The copying process is stopped until the progress bar appears."""
     publish(server, *(["x" * 100_000] * 200))
     with command.terminal("backup", str(tmp_path / "backup")) as terminal:
         while not (copying := psutil.Process(server.ready["pid"]).children()):
@@ -143,24 +143,24 @@ def test_a_backup_that_takes_long_has_a_bar_on_a_terminal(
         code, text = terminal.end()
     assert code == 0
     assert "Backup 1 of 20" in text
-    assert "\r\x1b[KBackup 1 of 20" in terminal.raw, "the bar is gone"
-    assert "\x1b[?25l" not in terminal.raw, "the cursor was never hidden"
+    assert "\r\x1b[KBackup 1 of 20" in terminal.raw, "the bar is removed"
+    assert "\x1b[?25l" not in terminal.raw, "the cursor stays visible"
 
 
 def test_a_backup_that_takes_long_has_lines_in_a_pipe(
     server: ServerProcess, command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line every few seconds on standard error; here every report of the server is due."""
+    """A pipe gets a line on standard error every few seconds. Here every report of the server prints one."""
     monkeypatch.setattr("penstock.commands.progress.LINE_SECONDS", 0)
     publish(server, *(["x" * 100_000] * 20))
     done = command("backup", str(tmp_path / "backup"))
     assert re.search(r"^(Copying|Checking), MiB: \d+ of \d+$", done.err, re.M), done
     assert done.out.startswith("Backup 1 of 20")
     monkeypatch.setattr("penstock.commands.progress.LINE_SECONDS", 600)
-    assert command("backup", str(tmp_path / "quick")).err == "", "nothing before a line is due"
+    assert command("backup", str(tmp_path / "quick")).err == "", "no line is due yet"
 
 
-def test_ctrl_c_ends_a_backup_and_leaves_the_one_before(
+def test_ctrl_c_ends_a_backup_and_keeps_the_previous_one(
     server: ServerProcess, command: CommandLine, tmp_path: Path
 ) -> None:
     publish(server, *"abc")
@@ -194,8 +194,8 @@ def test_a_restore_onto_a_full_disk_is_one_sentence(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_server_killed_during_a_backup_leaves_the_one_before(tmp_path: Path) -> None:
-    """And its copying process ends with it."""
+def test_a_server_killed_during_a_backup_keeps_the_previous_one(tmp_path: Path) -> None:
+    """The copying process ends with the server."""
     data, backup = tmp_path / "data", tmp_path / "backup"
     with ServerProcess(tmp_path, "--data", str(data), doors=["http", "text"]) as server:
         command = CommandLine(server, tmp_path)
@@ -208,16 +208,14 @@ def test_a_server_killed_during_a_backup_leaves_the_one_before(tmp_path: Path) -
             server.kill()
             lines.close()
         with (backup / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # it sees that nobody listens
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the copying process sees that the server is gone
         restored = command("restore", str(backup), "--data", str(tmp_path / "new"), "-J").records[0]
         assert restored["commit"] >= before["commit"]
         server.start()
         assert command("backup", str(backup), "-J").records[0]["messages"] == 103
 
 
-def test_a_restore_that_is_killed_leaves_no_half_a_store(
-    server: ServerProcess, command: CommandLine, tmp_path: Path
-) -> None:
+def test_a_killed_restore_leaves_no_partial_store(server: ServerProcess, command: CommandLine, tmp_path: Path) -> None:
     publish(server, *(["x" * 100_000] * 100))
     backup, new = str(tmp_path / "backup"), tmp_path / "new"
     command("backup", backup)

@@ -1,4 +1,4 @@
-"""`penstock doctor` on a store, and on servers that are open to this machine or to everybody."""
+"""`penstock doctor` on a store, on servers for this machine only, and on servers that other machines can reach."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def levels(records: list[dict[str, str]]) -> dict[str, str]:
     return {record["check"]: record["level"] for record in records}
 
 
-def test_a_server_is_looked_at_together_with_its_store(tmp_path: Path) -> None:
+def test_a_server_is_examined_together_with_its_store(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=["http", "text"]) as server:
         command = CommandLine(server, tmp_path)
         found = command("doctor", "--deep", "--json").records
@@ -60,7 +60,7 @@ def test_a_folder_is_looked_at_without_a_server(command: CommandLine, tmp_path: 
     assert "problem" in command("doctor", "--data", str(data), code=1).out
 
 
-def test_what_is_not_there_is_one_sentence(command: CommandLine, tmp_path: Path) -> None:
+def test_a_missing_store_or_server_is_one_sentence(command: CommandLine, tmp_path: Path) -> None:
     assert command.refused("doctor", "--data", str(tmp_path / "no"), code=3) == f"Folder not found: {tmp_path / 'no'}"
     assert "Cannot reach the server" in command.refused("doctor", "--address", "127.0.0.1:1", code=4)
 

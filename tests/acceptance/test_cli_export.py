@@ -1,4 +1,4 @@
-"""`penstock export` and the file it writes: who may read it, and what is not written over."""
+"""`penstock export` and the file that it writes: its permissions, and existing files that it does not replace."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_export_replaces_a_file_only_when_told_to(command: CommandLine, tmp_p
 
 @pytest.mark.parametrize("kind", ["symlink", "hard link", "pipe"])
 def test_an_export_does_not_write_through_a_link_in_its_place(command: CommandLine, tmp_path: Path, kind: str) -> None:
-    """In a folder that others may write to, they can put something else where the export is written first."""
+    """In a shared folder, other users may create a link under the name of the temporary file."""
     topic, target, part = kind.replace(" ", "-"), tmp_path / "target", tmp_path / "x.jsonl.part"
     command("topics", "create", topic)
     command("publish", topic, "one espresso")

@@ -40,7 +40,7 @@ def test_a_fault_from_its_beginning_to_its_end(command: CommandLine) -> None:
     assert f"Fault not found: {number}" in command.refused("faults", "rm", number, code=3)
 
 
-def test_all_faults_of_a_project_go_at_once(command: CommandLine) -> None:
+def test_all_faults_of_a_project_are_removed_at_once(command: CommandLine) -> None:
     for project in ("a", "b", "b"):
         command("faults", "add", "hold", "--seconds", "0.5", "-P", project)
     assert command("faults", "ls", "-P", "b", "-J").records[0]["rule"]["project"] == "b"

@@ -1,4 +1,4 @@
-"""publish, pull, peek, tail and search, and what people do with them in a shell."""
+"""The commands publish, pull, peek, tail and search, as people use them in a shell."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def topic(command: CommandLine) -> str:
 
 @pytest.fixture
 def numbers(command: CommandLine, topic: str) -> str:
-    """A topic with the bodies 0 to 19, of which every fourth has an attribute."""
+    """Create a topic with the bodies 0 to 19. Every fourth message has an attribute."""
     lines = "".join(f"{n}\n" for n in range(20))
     command("publish", topic, "-", "-q", stdin=lines)
     return topic
@@ -103,8 +103,8 @@ def test_a_delay_and_a_time_to_live_are_taken(command: CommandLine, topic: str) 
     assert [round((each - later[0]).total_seconds()) for each in later] == [0, 3600, 7200]
 
 
-def test_a_server_that_was_away_gets_each_message_once(tmp_path: Path) -> None:
-    """Killed in the middle and started again: all that was published is there, once and in order."""
+def test_a_server_killed_during_a_publish_gets_each_message_once(tmp_path: Path) -> None:
+    """The server is killed in the middle and restarted. All published messages are there, once and in order."""
     with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         command("topics", "create", "t")
@@ -139,7 +139,7 @@ def test_a_pull_leases_acks_and_gives_back(command: CommandLine, numbers: str) -
     assert command("pull", sub, "-n", "0", "--ack").out == ""
 
 
-def test_a_pull_waits_for_what_comes(command: CommandLine, topic: str) -> None:
+def test_a_pull_waits_for_messages(command: CommandLine, topic: str) -> None:
     command("subs", "create", f"{topic}-s", topic)
     with command.process("pull", f"{topic}-s", "--wait", "60s", "--ack") as puller:
         command("publish", topic, "here")
@@ -168,13 +168,13 @@ def test_a_pull_waits_for_what_comes(command: CommandLine, topic: str) -> None:
         (["--where", "$"], range(10, 20)),
     ],
 )
-def test_a_peek_shows_what_was_asked_for(
+def test_a_peek_shows_the_requested_fields(
     command: CommandLine, numbers: str, arguments: list[str], bodies: list[int]
 ) -> None:
     assert command("peek", numbers, *arguments).lines == [str(each) for each in bodies]
 
 
-def test_what_a_pull_would_give_is_shown_and_stays(command: CommandLine, numbers: str) -> None:
+def test_peek_shows_the_next_messages_of_a_pull_without_taking_them(command: CommandLine, numbers: str) -> None:
     command("subs", "create", f"{numbers}-s", numbers, "-o", "15")
     for _ in range(2):
         assert command("peek", f"{numbers}-s", "--sub", "-n", "3").lines == ["15", "16", "17"]
@@ -187,7 +187,7 @@ def test_a_tail_ends_at_the_end(command: CommandLine, numbers: str) -> None:
     assert command("tail", numbers, "-o", "3", "-c", "2").lines == ["3", "4"]
 
 
-def test_a_tail_follows_what_comes_until_it_is_interrupted(command: CommandLine, numbers: str) -> None:
+def test_a_tail_follows_new_messages_until_it_is_interrupted(command: CommandLine, numbers: str) -> None:
     with command.process("tail", "-f", numbers, "-n", "1", "--text", "9") as tail:
         assert tail.stdout is not None
         assert tail.stdout.readline() == "19\n"
@@ -197,9 +197,9 @@ def test_a_tail_follows_what_comes_until_it_is_interrupted(command: CommandLine,
         assert tail.wait(SECONDS) == 130
 
 
-def test_a_tail_from_the_end_shows_only_what_comes(command: CommandLine, numbers: str) -> None:
+def test_a_tail_from_the_end_shows_only_new_messages(command: CommandLine, numbers: str) -> None:
     with command.process("tail", "-f", numbers, "-n", "0", "-c", "1") as tail:
-        while tail.poll() is None:  # what is published before it has begun is not for it
+        while tail.poll() is None:  # messages from before its start are not shown
             command("publish", numbers, "new", "-q")
             with suppress(subprocess.TimeoutExpired):
                 tail.wait(0.2)
@@ -273,7 +273,7 @@ def test_a_terminal_is_told_of_leases(command: CommandLine, numbers: str) -> Non
         assert "No messages." in terminal.end()[1]
 
 
-def test_what_takes_long_has_a_bar_on_a_terminal(command: CommandLine, topic: str) -> None:
+def test_a_long_publish_has_a_bar_on_a_terminal(command: CommandLine, topic: str) -> None:
     with command.terminal("publish", topic, "x", "--count", "40", "--rate", "20", "-q") as terminal:
         text = terminal.until(r"Publishing .*\d+/40")
         assert "40" in text
@@ -296,8 +296,8 @@ def test_a_bar_on_the_terminal_leaves_standard_output_alone(command: CommandLine
 # ---------------------------------------------------------------------- Ctrl-C
 
 
-def test_ctrl_c_ends_a_search_at_once_and_the_server_is_rid_of_it(tmp_path: Path) -> None:
-    """In the middle of what it finds, which is more than fits between the two."""
+def test_ctrl_c_ends_a_search_at_once_on_the_server_too(tmp_path: Path) -> None:
+    """Ctrl-C arrives while the server sends more results than the buffers between server and command hold."""
     with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         command("topics", "create", "t")
@@ -421,7 +421,7 @@ def test_a_message_that_is_too_large_is_one_sentence(command: CommandLine, topic
     assert command.refused(*whole, stdin=b"x" * (11 << 20)) == "Message size exceeds maximum of 10MB"
 
 
-def test_a_server_that_goes_away_ends_a_tail_with_a_sentence(tmp_path: Path) -> None:
+def test_a_stopped_server_ends_a_tail_with_a_sentence(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         command("topics", "create", "t")

@@ -1,4 +1,4 @@
-"""redrive, move, export, import, bench, completion and cheat."""
+"""The commands redrive, move, export, import, bench, completion and cheat."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def name() -> str:
 
 @pytest.fixture
 def dead(command: CommandLine, name: str) -> str:
-    """A subscription with six dead letters of a topic."""
+    """Create a subscription with six dead letters of a topic."""
     command("topics", "create", name)
     command("topics", "create", f"{name}-dead")
     command("subs", "create", f"{name}-dead", f"{name}-dead")
@@ -73,7 +73,7 @@ def test_a_terminal_asks_before_a_redrive(command: CommandLine, name: str, dead:
     assert "Moved 6, left 0, unknown 0" in text
 
 
-def test_what_cannot_go_back_is_left_with_its_reason(command: CommandLine, name: str) -> None:
+def test_messages_that_cannot_be_redriven_stay_and_the_reason_is_shown(command: CommandLine, name: str) -> None:
     command("queues", "create", name)
     command("publish", name, "no dead letter", "-q")
     reason = "not a dead letter: its original topic is unknown"
@@ -87,7 +87,7 @@ def test_what_cannot_go_back_is_left_with_its_reason(command: CommandLine, name:
     assert command("redrive", name, "--yes").lines == ["Nothing to move, left 0"]
 
 
-def test_an_id_that_no_message_has_is_said(command: CommandLine, name: str) -> None:
+def test_an_unknown_message_id_is_reported(command: CommandLine, name: str) -> None:
     command("queues", "create", name)
     command("topics", "create", f"{name}-to")
     done = command("move", name, f"{name}-to", "--id", "17", "--yes", code=5)
@@ -154,8 +154,8 @@ def test_an_export_has_a_window_and_conditions(command: CommandLine, filled: str
     assert command("import", f"{filled}-piped", stdin=piped).out == "Imported 4 messages\n"
 
 
-def test_an_import_that_was_broken_off_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    """Killed with its server in the middle, started again: every message is there, once and in order."""
+def test_an_interrupted_import_continues_where_it_stopped(tmp_path: Path) -> None:
+    """Client and server are killed in the middle and restarted. Every message is there, once and in order."""
     file = tmp_path / "many.jsonl"
     file.write_text("".join(f'{{"data": "{n}"}}\n' for n in range(5000)))
     with ServerProcess(tmp_path, "--data", str(tmp_path / "data"), doors=["http"]) as server:
@@ -172,7 +172,9 @@ def test_an_import_that_was_broken_off_goes_on_where_it_stopped(tmp_path: Path) 
         assert command("peek", "t", "-n", "10000").lines == [str(n) for n in range(5000)]
 
 
-def test_a_wrong_line_is_named_and_what_came_before_it_stays(command: CommandLine, name: str, tmp_path: Path) -> None:
+def test_an_invalid_line_is_named_and_earlier_lines_stay_imported(
+    command: CommandLine, name: str, tmp_path: Path
+) -> None:
     command("topics", "create", name)
     wrong = {
         '{"data": 5}': "Line 2: data must be text. Use data_base64 for binary data",
@@ -189,7 +191,9 @@ def test_a_wrong_line_is_named_and_what_came_before_it_stays(command: CommandLin
     assert "contains no messages" in command.run("import", name).err
 
 
-def test_an_import_goes_on_when_the_wrong_line_is_corrected(command: CommandLine, name: str, tmp_path: Path) -> None:
+def test_an_import_continues_after_the_invalid_line_is_corrected(
+    command: CommandLine, name: str, tmp_path: Path
+) -> None:
     command("topics", "create", name)
     file, same = tmp_path / "messages.jsonl", '{"data": "same"}\n' * 2000
     file.write_text(same + '{"data": "right"}\n{"data": wrong}\n{"data": "last"}\n')
@@ -244,7 +248,7 @@ def test_a_bench_measures_and_leaves_nothing(command: CommandLine) -> None:
     assert "in memory" in text
 
 
-def test_a_bench_in_a_pipe_leaves_a_field_empty_that_it_does_not_measure(command: CommandLine) -> None:
+def test_a_bench_in_a_pipe_leaves_unmeasured_fields_empty(command: CommandLine) -> None:
     publish, consume = (line.split("\t") for line in command("bench", "-n", "20", "-c", "1").lines)
     assert all(publish)
     assert consume[-2:] == ["", ""]
@@ -285,7 +289,7 @@ def test_words_are_completed(command: CommandLine, words: list[str], expected: s
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_bash_gets_a_name_as_one_quoted_word(command: CommandLine) -> None:
-    """Bash inserts a completion as it is, and clients of the text protocol may choose names such as this."""
+    """Bash inserts a completion without quoting it, and clients of the text protocol may choose names such as this."""
     name = "quoted; echo $(id) 'x' & `id`"
     command("queues", "create", name)
     script = command("completion", "bash").out
@@ -342,7 +346,7 @@ jq() {{ cat; }}
 
 @pytest.mark.nightly
 def test_every_line_of_the_cheat_sheets_runs(tmp_path: Path) -> None:
-    """But for those that start servers, and top, which needs a terminal; the longest waits are made short."""
+    """Lines that start servers are left out, and so is top, which needs a terminal. The longest waits are shortened."""
     with ServerProcess(tmp_path, f"--data={tmp_path / 'data'}", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         for topic in ("orders", "orders-dead", "photos", "copy-of-orders"):

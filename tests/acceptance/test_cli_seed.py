@@ -1,4 +1,4 @@
-"""`penstock seed` on a real server: files in, files out, and what is wrong with one by its line."""
+"""`penstock seed` on a real server: reading files, writing files, and errors with line numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_planned_made_and_written_again(command: CommandLine, file: Path, tmp_path: Path) -> None:
+def test_a_file_is_planned_applied_and_exported(command: CommandLine, file: Path, tmp_path: Path) -> None:
     planned = command("seed", str(file), "--dry-run")
     assert planned.lines == [
         "created\ttopic\tprojects/shop/topics/orders\t",
@@ -72,7 +72,7 @@ def test_a_file_is_planned_made_and_written_again(command: CommandLine, file: Pa
     assert command("seed", "-", stdin=copy.read_text()).lines == []
 
 
-def test_what_differs_is_left_unless_asked(command: CommandLine, file: Path) -> None:
+def test_differences_stay_unless_an_update_is_requested(command: CommandLine, file: Path) -> None:
     command("seed", str(file))
     file.write_text(SEED.replace("= 30", "= 45"))
     left = command("seed", str(file), code=5)
@@ -134,7 +134,7 @@ def test_variables_are_read_where_they_are_asked_for(command: CommandLine) -> No
     assert command.refused("seed", "env", code=2, PUBSUB_PROJECT1="x").startswith("PUBSUB_PROJECT1: expected PROJECT")
 
 
-def test_what_makes_no_sense_is_refused(command: CommandLine, file: Path) -> None:
+def test_contradictory_arguments_are_refused(command: CommandLine, file: Path) -> None:
     assert "Give the FILE" in command.refused("seed", code=2)
     assert "cannot be combined with --update" in command.refused("seed", "--from-server", "--update", code=2)
     assert "cannot read the seed" in command.refused("seed", str(file.with_name("absent.toml")), code=2)

@@ -1,4 +1,4 @@
-"""Commands that ask a server which is not Penstock, or one whose data is not safe to show."""
+"""Commands that call a server which is not Penstock, or one whose data is not safe to show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.acceptance.strange_servers import (
 )
 from tests.server_process import ServerProcess
 
-# Every escape sequence that we send to a terminal.
+# Every escape sequence that Penstock sends to a terminal.
 OURS = re.compile(r"\r?\x1b\[[0-9;?]*[A-Za-z]|\r?\n")
 LISTS = b'{"topics": [%s], "queues": [%s], "next_page_token": ""}'
 ANSWERS = {
@@ -59,13 +59,13 @@ ANSWERS = {
 }
 
 
-# They only ask for a deletion, and any object or no content, with a status of success, says that it is done.
+# These commands only request a deletion. They accept any JSON object or no content, with a successful status.
 DELETIONS = {"snapshots delete", "faults rm"}
 DONE = {"an empty object", "another object", "no content", "lists of numbers", "lists of nothing"}
 
 
 class Setup:
-    """A server with one of everything, and the arguments that name them."""
+    """A server with one resource of every kind, and the arguments that name them."""
 
     def __init__(self, server: ServerProcess, folder: Path) -> None:
         self.command = CommandLine(server, folder)
@@ -75,7 +75,7 @@ class Setup:
         with Client(self.address) as client:
             self._fill(client)
         with TextClient(server.addresses["text"]) as sender:
-            sender.send("jobs", b"one espresso")  # a hit of the fault
+            sender.send("jobs", b"one espresso")  # matches the fault, and so makes a hit
 
     def _fill(self, client: Client) -> None:
         labels = {"labels": {"team": "a"}}
@@ -114,7 +114,7 @@ def soiled_address(setup: Setup) -> Iterator[str]:
 
 
 class TerminalStream(io.TextIOWrapper):
-    """A stream that says it is a terminal."""
+    """A stream that says that it is a terminal."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO(), "utf-8", write_through=True)
@@ -128,7 +128,7 @@ class TerminalStream(io.TextIOWrapper):
 
 
 def on_terminal(setup: Setup, arguments: list[str], address: str) -> str:
-    """Return all that a command writes to a terminal, without the escape sequences that are our own."""
+    """Return the output of a command on a terminal, without Penstock's own escape sequences."""
     out, err = TerminalStream(), TerminalStream()
     environment = mock.patch.dict(os.environ, setup.command.environment | {"PENSTOCK_ADDRESS": address}, clear=True)
     with environment, mock.patch.multiple(sys, stdout=out, stderr=err), pytest.raises(SystemExit):
@@ -148,7 +148,7 @@ def test_every_command_is_tried() -> None:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_server_that_is_not_penstock_is_one_sentence(setup: Setup, answer: str) -> None:
-    """Exit code 4, as for a server that cannot be reached; no traceback from any command."""
+    """The exit code is 4, as for a server that cannot be reached. No command prints a traceback."""
     with serving(strange(*ANSWERS[answer])) as address:
         for name in COMMANDS.keys() - (DELETIONS if answer in DONE else set()):
             done = setup.command.run(*setup.arguments(name), PENSTOCK_ADDRESS=address)
@@ -166,10 +166,10 @@ def test_no_command_sends_unsafe_characters_to_a_terminal(
 ) -> None:
     written = on_terminal(setup, [*setup.arguments(name), *(["--json"] if form == "json" else [])], soiled_address)
     assert set(written) & set(HOSTILE) == set()
-    assert "\\u" in written or name in SAY_NOTHING, "it printed data of the server, and escaped it"
+    assert "\\u" in written or name in SAY_NOTHING, "the command prints data of the server, and escapes it"
 
 
-# Commands whose answer is a number, or nothing: they print what their user typed.
+# Commands that print only a number, arguments of the user, or nothing.
 SAY_NOTHING = {"stats", "purge", "topics delete", "subs delete", "queues delete", "snapshots delete", "projects forget"}
 SAY_NOTHING |= {
     "seek",
@@ -203,7 +203,7 @@ def test_top_escapes_names(setup: Setup, soiled_address: str) -> None:
 def test_json_on_a_terminal_has_the_same_value_as_in_a_pipe(setup: Setup, soiled_address: str) -> None:
     arguments = ["topics", "show", "orders", "--json"]
     piped = setup.command(*arguments, PENSTOCK_ADDRESS=soiled_address).out
-    assert "\u202e" in piped, "raw UTF-8 in a pipe"
+    assert "\u202e" in piped, "a pipe gets raw UTF-8"
     shown = on_terminal(setup, arguments, soiled_address)
     assert json.loads(shown) | {"now": ""} == json.loads(piped) | {"now": ""}
 

@@ -1,4 +1,4 @@
-"""subs, queues, snapshots, ls, seek, purge, stats, lag, top and health on a server with every door open."""
+"""The commands subs, queues, snapshots, ls, seek, purge, stats, lag, top and health, on a server with all protocols."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def addresses(server: ServerProcess) -> dict[str, str]:
 
 @pytest.fixture
 def name(command: CommandLine) -> str:
-    """A topic and a subscription of that name, which has ten messages before it."""
+    """Create a topic with ten messages, and before them a subscription of the same name."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     command("topics", "create", name)
     command("subs", "create", name, name)
@@ -125,7 +125,7 @@ def test_a_seek_says_what_it_does_before_it_does_it(command: CommandLine, name: 
         assert terminal.end() == (1, terminal.text)
 
 
-def test_a_snapshot_is_made_and_gone_back_to(command: CommandLine, name: str) -> None:
+def test_a_subscription_seeks_to_a_snapshot(command: CommandLine, name: str) -> None:
     snapshot = f"{name}-then"
     assert command("snapshots", "create", snapshot, name, "--label", "a=b").out.endswith(f"/snapshots/{snapshot}\n")
     command("pull", name, "-n", "3", "--ack")
@@ -146,7 +146,7 @@ def test_a_purge_empties(command: CommandLine, name: str) -> None:
     assert command("peek", name).out == ""
 
 
-def test_who_is_behind_is_shown(command: CommandLine, name: str) -> None:
+def test_subscriptions_that_are_behind_are_shown(command: CommandLine, name: str) -> None:
     (line,) = command("lag", "--topic", name).lines
     assert line.split("\t")[0].endswith(name)
     assert line.split("\t")[2] == "10"
@@ -156,7 +156,10 @@ def test_who_is_behind_is_shown(command: CommandLine, name: str) -> None:
 
 
 def wait_for_the_next_sample(command: CommandLine) -> None:
-    """Statistics are those of the last sample, up to a second old. Wait until one has the messages of `name`."""
+    """Wait until the statistics include the messages of `name`.
+
+    Statistics are those of the last sample, up to a second old.
+    """
     with command.process("stats", "-J", "--every", "10ms") as stats:
         assert stats.stdout is not None
         for line in stats.stdout:
@@ -190,8 +193,8 @@ def test_health_is_a_line_and_a_code(command: CommandLine, name: str, tmp_path: 
     assert nobody("health", "--nagios", code=2).out.startswith("PENSTOCK CRITICAL")
 
 
-def test_a_subscription_whose_filter_keeps_everything_out_is_not_behind(tmp_path: Path) -> None:
-    """For lag, health with its limits, and the series of Prometheus."""
+def test_a_subscription_whose_filter_matches_nothing_is_not_behind(tmp_path: Path) -> None:
+    """This holds for lag, health with its limits, and the series of Prometheus."""
     with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         command("topics", "create", "orders")
@@ -199,7 +202,7 @@ def test_a_subscription_whose_filter_keeps_everything_out_is_not_behind(tmp_path
         command("publish", "orders", "-", "-q", stdin="one\ntwo\nthree\n")
         with command.process("stats", "-J", "--every", "10ms") as stats:
             assert stats.stdout is not None
-            assert any(json.loads(line)["published"]["total"] == 3 for line in stats.stdout), "no sample came"
+            assert any(json.loads(line)["published"]["total"] == 3 for line in stats.stdout), "no sample arrived"
         assert command("lag").out == ""
         assert command("health", "--max-backlog", "0", "--max-age", "0s").out.startswith("PENSTOCK OK - ")
         with closing(http.client.HTTPConnection(server.addresses["http"], timeout=SECONDS)) as connection:
@@ -224,7 +227,7 @@ def test_health_waits_for_a_server_that_starts(tmp_path: Path) -> None:
             assert health.wait(60) == 0
 
 
-def test_what_runs_and_how_it_is_set_is_shown(command: CommandLine) -> None:
+def test_the_server_and_its_settings_are_shown(command: CommandLine) -> None:
     lines = command("info").lines
     assert "durability.sentence\tMessages are in memory only and are lost when the process ends." in lines
     doors = {line.split("\t")[1]: line.split("\t")[3] for line in lines if line.startswith("protocol\t")}
@@ -253,7 +256,7 @@ def test_a_project_is_remembered_and_restored(command: CommandLine) -> None:
     assert "not found" in command.refused("projects", "restore", "then", "-y", *project, code=3)
 
 
-def test_receipts_that_are_old_and_words_that_are_none_are_told_apart(command: CommandLine, name: str) -> None:
+def test_old_receipts_and_invalid_receipts_have_different_errors(command: CommandLine, name: str) -> None:
     (receipt,) = [each["receipt"] for each in command("pull", name, "-J").records]
     assert command("subs", "ack", name, receipt).out == "1 done\n"
     assert command("subs", "ack", name, receipt, code=1).out == "0 done, no longer good: 1\n"
@@ -262,7 +265,7 @@ def test_receipts_that_are_old_and_words_that_are_none_are_told_apart(command: C
 
 
 @pytest.mark.parametrize("door", ["azure", "pubsub"])
-def test_the_address_of_another_door_is_said_to_be_one(
+def test_an_error_says_that_the_address_is_that_of_another_protocol(
     command: CommandLine, addresses: dict[str, str], door: str
 ) -> None:
     said = command.refused("topics", "ls", "--address", addresses[door], code=4)
@@ -284,11 +287,11 @@ def test_top_is_live_and_takes_keys(command: CommandLine, name: str) -> None:
         terminal.until(r"TOPIC")
         terminal.type("q")
         assert terminal.end()[0] == 0
-        assert "\x1b[?1049l" in terminal.raw, "the screen is as before"
+        assert "\x1b[?1049l" in terminal.raw, "the screen is restored"
     assert "needs a terminal" in command.refused("top", code=2)
 
 
-def test_top_outlives_a_server_that_goes_away(tmp_path: Path) -> None:
+def test_top_keeps_running_when_the_server_stops(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--memory", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)
         with command.terminal("top", "--every", "100ms") as terminal:

@@ -1,4 +1,4 @@
-"""`penstock topics`, and what all commands on a server share: output, questions, errors."""
+"""`penstock topics`, and the output, questions and errors that all commands on a server share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
         yield CommandLine(server, folder)
 
 
-def test_a_topic_is_made_listed_shown_changed_and_deleted(command: CommandLine) -> None:
+def test_a_topic_is_created_listed_shown_changed_and_deleted(command: CommandLine) -> None:
     made = command("topics", "create", "orders", "--label", "team=a", "--retention", "1h30m", "--retention-bytes", "1k")
     assert made.out == "projects/penstock/topics/orders\n"
     (shown,) = command("topics", "show", "orders", "--json").records
@@ -54,7 +54,7 @@ def test_a_terminal_gets_a_table_in_colour_and_a_question(command: CommandLine) 
         assert code == 0
         header, row = text.splitlines()
         assert header.split()[:2] == ["TOPIC", "MESSAGES"]
-        assert row.split()[:3] == ["asked", "0", "0"], "short, as it is in the default project"
+        assert row.split()[:3] == ["asked", "0", "0"], "a short name, as the topic is in the default project"
         assert "\x1b[1m" in terminal.raw
     with command.terminal("topics", "ls", "--search", "asked", NO_COLOR="1") as terminal:
         assert terminal.end()[0] == 0
@@ -78,7 +78,7 @@ def test_a_narrow_terminal_cuts_no_name(command: CommandLine) -> None:
     assert name in "".join(starts)
     command("topics", "create", "here", "-P", "narrow")
     with command.terminal("topics", "ls", "--project", "narrow") as terminal:
-        assert "\nhere " in terminal.end()[1], "short, as the project was named"
+        assert "\nhere " in terminal.end()[1], "a short name, as the project was given"
 
 
 def test_without_a_terminal_harm_needs_yes(command: CommandLine) -> None:
@@ -115,7 +115,7 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     assert said == f"Cannot reach the server at http://{address}: connection refused"
 
 
-def test_tokens_say_who_may_do_what(tmp_path: Path) -> None:
+def test_tokens_limit_the_commands_that_are_allowed(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--memory", doors=["http"], http_tokens="root", http_read_tokens="look") as server:
         command = CommandLine(server, tmp_path)
         assert "token" in command.refused("topics", "ls")

@@ -1,4 +1,4 @@
-"""In by one door, out by another: one server, the clients of three protocols, one queue."""
+"""Messages that are published through one door and received through another: one server, clients of three protocols."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.text.blocking import Client as TextClient
 from tests.acceptance.azure_server import ACCOUNT, connection_string
 from tests.server_process import SECONDS, ServerProcess
 
-PROJECT = "demo"  # of all clients that name none: text, and Azure's development account
+PROJECT = "demo"  # project of clients that name none: text clients and Azure's development account
 
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The addresses of a server with three doors."""
+    """Yield the addresses of a server with three doors."""
     folder = tmp_path_factory.mktemp("doors")
     given = ["--data", str(folder / "data"), "--default-project", PROJECT]
     with (
@@ -58,7 +58,7 @@ def topic(name: str) -> str:
 
 
 def pull(client: pubsub_v1.SubscriberClient, name: str, count: int) -> list[bytes]:
-    """Pull and ack, over as many requests as it takes."""
+    """Pull and ack messages, with as many requests as necessary."""
     found: list[bytes] = []
     while len(found) < count:
         answer = client.pull(subscription=subscription(name), max_messages=count, timeout=SECONDS)
@@ -105,10 +105,10 @@ def test_a_topic_of_google_is_a_queue_once_it_has_its_subscription(
         queue.delete_message(received)
 
 
-def test_who_comes_after_the_first_publish_finds_what_is_kept(
+def test_a_late_queue_gets_the_messages_that_are_kept(
     doors: dict[str, str], publisher: pubsub_v1.PublisherClient, subscriber: pubsub_v1.SubscriberClient
 ) -> None:
-    """Queues begin with it; a subscription of Pub/Sub begins at the end, as it does there."""
+    """A queue begins with the topic's first message. A subscription of Pub/Sub begins at the end of the topic."""
     for name in ("late-text", "late-azure"):
         publisher.create_topic(name=topic(name))
         publisher.publish(topic(name), b"early").result(SECONDS)
@@ -157,7 +157,7 @@ def test_names_are_those_by_which_clients_reach_it_now(
     doors: dict[str, str], publisher: pubsub_v1.PublisherClient
 ) -> None:
     with AdminClient(doors["http"]) as admin, azure_queue(doors, "bare") as queue:
-        admin.post("/topics", {"name": "t1"})  # Pub/Sub would not let it be created
+        admin.post("/topics", {"name": "t1"})  # Pub/Sub clients cannot create this name
         named = admin.get("/topics/t1")["names"]["pubsub"]
         assert publisher.publish(named, b"x").result(SECONDS)
         assert admin.post("/topics", {"name": "bare"})["names"]["azure"] is None

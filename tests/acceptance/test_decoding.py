@@ -94,7 +94,9 @@ def test_protocol_buffers_in_a_stream_and_on_the_command_line(server: ServerProc
         assert json.loads(line)["post_code"] == "9223372036854775807"
 
 
-def test_what_does_not_fit_is_said_and_shown_as_it_is(server: ServerProcess, tmp_path: Path) -> None:
+def test_a_body_that_does_not_match_the_schema_is_shown_raw_with_the_reason(
+    server: ServerProcess, tmp_path: Path
+) -> None:
     command = CommandLine(server, tmp_path)
     with Client(server.addresses["http"]) as client:
         for topic, body in (("readings", b"not avro at all"), ("states", b"not proto"), ("texts", b"{}{}")):
@@ -107,7 +109,9 @@ def test_what_does_not_fit_is_said_and_shown_as_it_is(server: ServerProcess, tmp
         publish(client, "texts", b'{"name": "Alaska", "post_code": 7}')
         texts = client.get("/topics/texts/messages", decode="true")["messages"]
         assert [each["decoded"]["text"] is None for each in texts] == [True, False]
-        assert texts[1]["attributes"]["googclient_schemaencoding"] == "JSON", "as a client of the vendor finds it"
+        assert texts[1]["attributes"]["googclient_schemaencoding"] == "JSON", (
+            "the same text as a client of the vendor decodes"
+        )
         publish(client, "plain", b"x")
         assert client.get("/topics/plain/messages/0", decode="true")["decoded"] is None
         assert "decoded" not in client.get("/topics/plain/messages/0")

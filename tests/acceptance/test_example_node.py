@@ -1,4 +1,4 @@
-"""The tests of `examples/testing-node`: Node's own Pub/Sub client, and the admin API over fetch."""
+"""The tests of `examples/testing-node`, which use Node's own Pub/Sub client, and the admin API with fetch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.server_process import ROOT, clean_environment
 pytestmark = pytest.mark.nightly  # installing the client takes longer than the tests
 
 NEEDED = "This test needs Node 20 or newer, with npm, on the PATH"
-SECONDS = 900.0  # only a failing test waits so long
+SECONDS = 900.0  # only a failing test waits this long
 
 
 def run(folder: Path, *command: str, **variables: str) -> str:
@@ -34,7 +34,7 @@ def run(folder: Path, *command: str, **variables: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With the client, as the lock has it."""
+    """Return the folder of the example with the client installed from the lock file."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.fail(NEEDED)
     version = run(tmp_path, "node", "--version")

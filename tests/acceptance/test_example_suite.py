@@ -1,4 +1,4 @@
-"""The tests of `examples/testing`, as somebody who copied them runs them: two processes, a random order, no sleep."""
+"""The tests of `examples/testing`, run as a copy of them would run: two processes, random order, no sleep."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from tests.server_process import ROOT, clean_environment
 
 SUITE = ROOT / "examples" / "testing"
-SECONDS = 3600.0  # only a failing test waits so long
-PLUGINS = "-p no:schemathesis -p no:hypothesispytest -p no:anyio"  # of our own tests, which others do not have
+SECONDS = 3600.0  # only a failing test waits this long
+PLUGINS = "-p no:schemathesis -p no:hypothesispytest -p no:anyio"  # plugins that only Penstock's own tests have
 
 
 def environment(compiled: Path) -> dict[str, str]:
-    """`compiled`: where Python keeps what it compiled, for the next run."""
+    """Return the environment of the example. `compiled` is the folder for Python's bytecode, shared by all runs."""
     known = {name: value for name, value in clean_environment().items() if name != "PYTHONDONTWRITEBYTECODE"}
     return known | {"PYTEST_ADDOPTS": PLUGINS, "PYTHONPYCACHEPREFIX": str(compiled)}
 
@@ -35,7 +35,7 @@ def test_it_passes_in_any_order(rounds: Callable[[int, int], int], tmp_path: Pat
     print(done.stdout)
 
 
-def test_nobody_sleeps() -> None:
+def test_the_example_never_sleeps() -> None:
     for file in SUITE.glob("*.py"):
         assert "sleep" not in file.read_text(encoding="utf-8"), file.name
 

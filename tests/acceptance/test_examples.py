@@ -1,4 +1,4 @@
-"""The programs under `examples/` run as they stand, and print what they promise."""
+"""The programs in `examples/` run unchanged, and print the documented output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-# What each prints; `...` stands for anything, and alone on a line for any number of lines.
+# The output of each program. `...` stands for any text, and alone on a line for any number of lines.
 PRINTED = {
     "basic.py": """
         Received {"id": 1} with {'shop': 'north'}, attempt 1

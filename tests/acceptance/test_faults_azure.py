@@ -1,4 +1,4 @@
-"""Faults and the reactions of Azure's client: the table in docs/testing-faults.md."""
+"""Faults and the reactions of Azure's client, as in the table of docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.server_process import SECONDS
 
 @pytest.fixture
 def queue(project: FaultProject) -> Iterator[QueueClient]:
-    """The client's own retry, without the 15 seconds that it waits before the first one."""
+    """Create a queue. The client retries as by default, but without the 15 seconds before its first retry."""
     with project.azure(retry_policy=LinearRetry(backoff=0, random_jitter_range=0)) as queue:
         yield queue
 
@@ -29,7 +29,7 @@ def about(queue: QueueClient, verb: str, **rule: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("error", ["unavailable", "resource_exhausted", "internal"])
 def test_a_put_is_retried(project: FaultProject, faults: Faults, queue: QueueClient, error: str) -> None:
-    """503 ServerBusy, 503 ServerBusy, 500 InternalError."""
+    """The answers are 503 ServerBusy, 503 ServerBusy and 500 InternalError."""
     with faults.add(**about(queue, "publish", nth=1, error=error)) as fault:
         queue.send_message("a")
     assert (fault.calls, project.texts(queue.queue_name)) == (2, ["a"])
@@ -106,7 +106,7 @@ def test_an_answer_after_the_timeout_makes_a_duplicate(project: FaultProject, fa
     with project.azure(retry_policy=retry, read_timeout=1) as queue:
         with faults.add(**about(queue, "publish", nth=1, latency=30)) as fault:
             queue.send_message("a")
-        assert fault.calls >= 2  # on a busy machine an answer may be late by itself
+        assert fault.calls >= 2  # more than one, because a busy machine may answer late by itself
         assert project.texts(queue.queue_name) == ["a"] * fault.calls
 
 
@@ -125,7 +125,7 @@ def test_a_full_disk_is_retried_until_there_is_room(project: FaultProject, fault
 
 
 def test_a_message_is_delivered_twice(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
-    """The second delete finds nothing, as it does where a visibility timeout was too short."""
+    """The second delete finds no message, as after a visibility timeout that was too short."""
     queue.send_message("a")
     with faults.add(**about(queue, "pull", nth=1, effect="duplicate")):
         first, second = queue.receive_message(), queue.receive_message()
@@ -145,7 +145,7 @@ def test_messages_are_reordered(project: FaultProject, faults: Faults, queue: Qu
 
 
 def test_a_lease_ends_at_once(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
-    """Whoever got it first has a pop receipt that is good no more."""
+    """The first receiver's pop receipt is no longer valid."""
     queue.send_message("a")
     with faults.add(**about(queue, "pull", effect="expire")):
         first, second = queue.receive_message(), queue.receive_message()
@@ -159,7 +159,7 @@ def test_a_lease_ends_at_once(project: FaultProject, faults: Faults, queue: Queu
 
 
 def test_a_lost_answer_to_a_get_hides_the_message(project: FaultProject, faults: Faults, queue: QueueClient) -> None:
-    """The repeated get finds nothing: the message is hidden until its visibility timeout."""
+    """The repeated get finds no message, because the message is hidden until its visibility timeout."""
     queue.send_message("a")
     with faults.add(**about(queue, "pull", nth=1, effect="drop")) as fault:
         assert queue.receive_message() is None
@@ -172,7 +172,7 @@ def test_a_lost_answer_to_a_get_hides_the_message(project: FaultProject, faults:
 def test_a_lost_answer_to_a_delete_looks_like_a_failure(
     project: FaultProject, faults: Faults, queue: QueueClient
 ) -> None:
-    """The repeated delete is answered with 404, although the message was deleted by this very client."""
+    """The repeated delete is answered with 404, although this client has deleted the message."""
     queue.send_message("a")
     got = queue.receive_message()
     assert got is not None

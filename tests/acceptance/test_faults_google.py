@@ -1,4 +1,4 @@
-"""Faults and the reactions of Google's client: the table in docs/testing-faults.md."""
+"""Faults and the reactions of Google's client, as in the table of docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_example_of_the_page(project: FaultProject, faults: Faults) -> None:
     with faults.add(door="pubsub", verb="publish", nth=2, error="unavailable") as fault:
         publisher.publish(topic, b"one").result()
         publisher.publish(topic, b"two").result()
-    assert fault.hits == 1  # and the client published it again:
+    assert fault.hits == 1  # and the client has published the message again:
     assert fault.calls == 3
 
 
@@ -66,7 +66,7 @@ def test_permanent_errors_reach_the_program(
 
 
 def test_the_publisher_ignores_retry_info(project: FaultProject, faults: Faults) -> None:
-    """RetryInfo is in the answer; the client has its own backoff, 0.1 s at first."""
+    """The answer has RetryInfo, and the client uses its own backoff, 0.1 s at first."""
     topic, begun = project.watched(), time.monotonic()
     asked = {"error": "unavailable", "retry_after_seconds": 30}
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, **asked) as fault:
@@ -117,7 +117,7 @@ def test_an_answer_after_the_timeout_makes_a_duplicate(project: FaultProject, fa
     topic = project.watched()
     with faults.add(door="pubsub", verb="publish", resource=topic.id, nth=1, latency=30) as fault:
         project.publisher.publish(topic.name, b"a", timeout=0.5).result(SECONDS)
-    assert fault.calls >= 2  # on a busy machine an answer may be late by itself
+    assert fault.calls >= 2  # more than one, because a busy machine may answer late by itself
     assert topic.published == ["a"] * fault.calls
 
 
@@ -168,7 +168,7 @@ def test_a_pull_is_not_retried(project: FaultProject, faults: Faults, code: str,
 def test_messages_of_a_lost_pull_answer_are_redelivered_after_the_deadline(
     project: FaultProject, faults: Faults
 ) -> None:
-    """The client pulls again at once; the lost message is leased to nobody until its ack deadline."""
+    """The client pulls again at once. The lost message stays leased until its ack deadline, and no consumer has it."""
     topic = project.watched()
     topic.publish("a", "b")
     with faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="drop") as fault:
@@ -261,7 +261,10 @@ def test_a_closed_stream_is_opened_again(project: FaultProject, faults: Faults) 
 
 @pytest.mark.parametrize("error", ["unavailable", "internal", "resource_exhausted"])
 def test_the_stream_continues_after_a_transient_error(project: FaultProject, faults: Faults, error: str) -> None:
-    """Not while it is opened for the first time: then this client may open two, and read one (api-core 2.44)."""
+    """A fault at the first opening is not tested.
+
+    There the client may open two streams and read one (api-core 2.44).
+    """
     topic = project.watched()
     with topic.listening() as arrived:
         topic.publish("a")
@@ -289,7 +292,8 @@ def test_lost_messages_of_a_stream_are_redelivered_after_the_deadline(project: F
     project.clock.freeze()
     with topic.listening() as arrived:
         topic.publish("first")
-        assert arrived.get(timeout=SECONDS).data == b"first"  # so that the stream has the name of the client
+        # the server knows the client's name for the stream from here on
+        assert arrived.get(timeout=SECONDS).data == b"first"
         fault = faults.add(door="pubsub", verb="pull", resource=topic.id, nth=1, effect="drop")
         topic.publish("a")
         fault.wait()
@@ -297,7 +301,7 @@ def test_lost_messages_of_a_stream_are_redelivered_after_the_deadline(project: F
         assert arrived.get(timeout=SECONDS).data == b"b"
         leases = project.admin.get(path_of("subscriptions", topic.subscription, "leases"))["leases"]
         assert leases[0]["offset"] == 1
-        project.clock.advance(60)  # the client extends what it knows of, and of this it does not know
+        project.clock.advance(60)  # the client does not extend this lease, because it never got the message
         assert arrived.get(timeout=SECONDS).data == b"a"
 
 

@@ -1,4 +1,4 @@
-"""Faults of push and their effects on an endpoint: the table in docs/testing-faults.md."""
+"""Faults of push and their effects on an endpoint, as in the table of docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.server_process import SECONDS
 
 
 class Endpoint:
-    """A web server that accepts whatever comes."""
+    """A web server that accepts every request."""
 
     def __init__(self) -> None:
         arrived: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -90,7 +90,7 @@ def test_push_continues_after_an_error(faults: Faults, endpoint: Endpoint, topic
 
 
 def test_a_message_is_pushed_again_after_a_failed_ack(faults: Faults, endpoint: Endpoint, topic: Topic) -> None:
-    """What the endpoint accepted comes again after its ack deadline, and ten seconds for the way."""
+    """An accepted message is pushed again after its ack deadline plus ten seconds for the way."""
     with faults.add(door="pubsub", verb="ack", resource=topic.id, nth=1, error="unavailable") as fault:
         (sent,) = topic.publish("a")
         assert endpoint.next_id() == sent

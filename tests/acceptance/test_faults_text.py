@@ -1,4 +1,4 @@
-"""Faults and the reactions of text clients: the table in docs/testing-faults.md."""
+"""Faults and the reactions of text clients, as in the table of docs/testing-faults.md."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def take(client: Client, queue: str, most: int) -> list[Any]:
 def test_the_program_gets_every_refusal(
     faults: Faults, client: Client, queue: str, error: str, kind: type[PenstockError]
 ) -> None:
-    """The client repeats what was not answered, never what was refused."""
+    """The client repeats requests without an answer, and never refused ones."""
     with faults.add(**about(queue, "publish", nth=1, error=error)) as fault, pytest.raises(kind):
         client.send(queue, b"a")
     assert fault.calls == 1
@@ -138,7 +138,7 @@ def test_messages_are_reordered(faults: Faults, client: Client, queue: str) -> N
 
 
 def test_a_lease_ends_at_once(project: FaultProject, faults: Faults, queue: str) -> None:
-    """What the client still has is somebody else's: its ack does nothing."""
+    """Another consumer has the message now, so an ack of the first consumer does nothing."""
     with Plug(place(project)) as plug:
         plug.send(queue.encode(), b"a")
         plug.hear_ids(1)

@@ -1,4 +1,4 @@
-"""The official Python client, unmodified, against a real server with its data on disk."""
+"""The unmodified official Python client against a real server with its data on disk."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def subscribe(subscriber: pubsub_v1.SubscriberClient) -> Subscribe:
 
 
 class Listener:
-    """What a streaming subscriber got, each message acked."""
+    """A streaming subscriber that acks and collects its messages."""
 
     def __init__(
         self, subscriber: pubsub_v1.SubscriberClient, path: str, act: Callable[[Any], None] | None = None
@@ -134,7 +134,7 @@ def test_ordering(subscriber: pubsub_v1.SubscriberClient, topic: str, subscribe:
     publisher.transport.close()
 
 
-def test_a_nacked_key_starts_again_where_it_failed(
+def test_after_a_nack_an_ordering_key_resumes_at_the_nacked_message(
     subscriber: pubsub_v1.SubscriberClient, topic: str, subscribe: Subscribe
 ) -> None:
     options = pubsub_v1.types.PublisherOptions(enable_message_ordering=True)
@@ -153,7 +153,8 @@ def test_a_nacked_key_starts_again_where_it_failed(
 
     listener = Listener(subscriber, path, fail_once)
     bodies = [int(body) for body in listener.wait_for(11)]
-    # The client had later ones in hand and may have acked them before its nack arrived; what comes again is in order.
+    # The client may already have acked later messages before its nack arrived. The messages that come again are in
+    # order.
     again = bodies[bodies.index(3, bodies.index(3) + 1) :]
     assert again == list(range(3, 3 + len(again)))
     listener.close()
@@ -303,7 +304,7 @@ def test_a_topic_with_a_schema(
 
 
 def _plain(client: Any) -> Any:
-    """A transport without TLS and credentials: this client does not look at PUBSUB_EMULATOR_HOST."""
+    """Return a transport without TLS and credentials. This client does not read PUBSUB_EMULATOR_HOST."""
     import os
 
     from google.auth.credentials import AnonymousCredentials

@@ -1,4 +1,4 @@
-"""Clients that disappear, never ack or never read, against a real server: others go on, and memory stays bounded."""
+"""Clients that disappear, never ack or never read: other clients are served, and the memory of a server is bounded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def caller(server: TimedServer) -> Iterator[Caller]:
 
 
 def deaf(server: TimedServer, *, window: int) -> socket.socket:
-    """A client that opens a stream, says it has all the room in the world, and never reads."""
+    """Open a stream that allows any number of messages, and never read from it."""
     host, _, port = server.address.rpartition(":")
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -88,18 +88,18 @@ def test_clients_that_never_read(server: TimedServer, caller: Caller, window: in
     before = server.resident_bytes()
     lazy = [deaf(server, window=window or 1) for _ in range(20)]
     paces = []
-    for _ in range(20):  # meanwhile another client keeps its pace
+    for _ in range(20):  # meanwhile another client is served at its usual rate
         started = time.monotonic()
         ack(caller, FAST, pull(caller, FAST))
         paces.append(time.monotonic() - started)
     assert sorted(paces)[10] < 1
-    assert server.resident_bytes() - before < 200 << 20  # not twenty times the backlog
+    assert server.resident_bytes() - before < 200 << 20  # far less than twenty times the backlog
     for connection in lazy:
         connection.close()
 
 
-def test_what_vanished_clients_held_comes_back(server: TimedServer, caller: Caller) -> None:
-    """Their leases end after ten seconds; the first pull after that finds the messages."""
+def test_messages_of_vanished_clients_are_redelivered(server: TimedServer, caller: Caller) -> None:
+    """The leases end after ten seconds. The first pull after that gets the messages."""
     seen: set[str] = set()
     with server.clock("p") as clock:
         clock.automatic()

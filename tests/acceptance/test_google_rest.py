@@ -1,4 +1,4 @@
-"""REST as Google's own list of methods has it: every one of them called, by the vendor's client and by hand."""
+"""The REST API with every method in Google's list, called by the vendor's client and by hand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
 
 
 class Walk:
-    """Calls methods, and remembers which."""
+    """A client that records the methods that it called."""
 
     def __init__(self, address: str) -> None:
         document = contract()

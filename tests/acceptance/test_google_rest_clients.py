@@ -1,4 +1,4 @@
-"""The REST transports of the official libraries: every method of the three services, by the generated code."""
+"""The REST transports of the official libraries: every method of the three services, called with the generated code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_REST = {"streaming_pull"}
 
 
 class Caller:
-    """A client of one service over REST that notes which of its methods were called."""
+    """A REST client of one service that records the methods that it called."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

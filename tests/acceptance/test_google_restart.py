@@ -1,4 +1,4 @@
-"""A server that is killed and comes back in the middle of a stream: the client goes on, nothing accepted is lost."""
+"""A server that is killed during a stream and restarted: the client continues, and no accepted message is lost."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ AGAIN = Retry(if_exception_type(GoogleAPICallError), initial=0.1, maximum=0.2, t
 
 @pytest.fixture(autouse=True)
 def reopened_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client tries five times at once to open a stream again, and then waits for ten seconds: here for one."""
+    """Shorten a pause of the client.
+
+    It tries five times to reopen a stream, and then waits for ten seconds, here for one.
+    """
     throttle = bidi._Throttle
     monkeypatch.setattr(bidi, "_Throttle", lambda access_limit, **_: throttle(access_limit, timedelta(seconds=1)))
 
 
 @contextmanager
 def clients(server: TimedServer) -> Iterator[tuple[pubsub_v1.PublisherClient, pubsub_v1.SubscriberClient]]:
-    """Google's clients, whose pauses between attempts are short: by themselves they grow to a minute."""
+    """Yield Google's clients with short pauses between attempts. By default the pauses grow to a minute."""
     with grpc.insecure_channel(server.address, SOON) as channel:
         options = pubsub_v1.types.PublisherOptions(retry=AGAIN)
         publisher = pubsub_v1.PublisherClient(
@@ -70,9 +73,9 @@ def test_killed_in_the_middle_of_a_stream(tmp_path: Path) -> None:
                 server.kill()
                 server.start()
             for body, future in futures.items():
-                future.result(SECONDS)  # what was not answered the client publishes again
+                future.result(SECONDS)  # the client repeats publishes without an answer
                 accepted.add(body)
-        # Leases of ten seconds: what the dead server had handed out comes back when its lease is over.
+        # The leases last ten seconds. Messages that the killed server had delivered come again when their leases end.
         with server.clock("p") as clock:
             clock.advance(LEASES.max_duration_per_lease_extension)
         with changed:
@@ -84,7 +87,7 @@ def test_killed_in_the_middle_of_a_stream(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_is_told_to_come_back_does(tmp_path: Path) -> None:
-    """SIGTERM: the stream ends with UNAVAILABLE, which clients take as an invitation to connect again."""
+    """SIGTERM ends the stream with UNAVAILABLE. Clients then connect again."""
     with TimedServer(tmp_path, "--data", str(tmp_path / "data")) as server, clients(server) as (publisher, subscriber):
         topic = publisher.create_topic(name="projects/p/topics/stopped").name
         path = subscriber.create_subscription(name="projects/p/subscriptions/stopped", topic=topic).name

@@ -1,4 +1,4 @@
-"""The official client with OpenTelemetry on: what it adds to a message passes, and a trace goes from end to end."""
+"""The official client with OpenTelemetry enabled: its attributes are kept, and a trace covers the whole way."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def spans() -> InMemorySpanExporter:
     return exporter
 
 
-def test_a_traced_publish_is_taken_and_its_trace_reaches_the_subscriber(
-    penstock_project: Project, spans: InMemorySpanExporter
-) -> None:
+def test_the_trace_of_a_publish_reaches_the_subscriber(penstock_project: Project, spans: InMemorySpanExporter) -> None:
     options = pubsub_v1.types.PublisherOptions(enable_open_telemetry_tracing=True)
     publisher = penstock_project.google_publisher(publisher_options=options)
     settings = pubsub_v1.types.SubscriberOptions(enable_open_telemetry_tracing=True)

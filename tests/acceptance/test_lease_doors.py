@@ -1,4 +1,4 @@
-"""Who has messages and who is connected: one server, clients of all protocols, the admin API and the command."""
+"""Holders of messages and connected consumers: one server, clients of all protocols, the admin API and the command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerPr
 
 
 def doors(server: ServerProcess, wanted: int) -> dict[int, tuple[str | None, str | None]]:
-    """Door and holder by offset, as soon as so many messages are leased."""
+    """Wait until `wanted` messages are leased, and return door and holder of each by its offset."""
     deadline, pause = time.monotonic() + SECONDS, threading.Event()
     with closing(Client(server.addresses["http"])) as client:
         while True:
@@ -82,7 +82,7 @@ def test_every_door_is_named_and_a_restart_forgets_it(server: ServerProcess) -> 
 
 
 def consumers(server: ServerProcess, settled: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-    """Who consumes the queue, as soon as it is so."""
+    """Wait for a condition on the consumers of the queue, and return the consumers."""
     deadline, pause = time.monotonic() + SECONDS, threading.Event()
     with closing(Client(server.addresses["http"])) as client:
         while True:

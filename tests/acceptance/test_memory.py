@@ -1,7 +1,7 @@
-"""Peers that send half of a request and wait, or go: the real server holds no more than its budget, on every door.
+"""Peers that send half of a request and then wait or disappear: the server's memory stays within its budget.
 
-The bound is the budget and a margin for what the process needs besides, so an attack that is many
-times as large as the budget must fail to fill more; and honest clients are served meanwhile.
+The bound is the budget and a margin for the rest of the process. Each attack sends many times the budget, and clients
+with complete requests are served meanwhile. The test covers every door.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.server_process import SECONDS, ServerProcess
 
 MIB = 1 << 20
 BUDGET = 8 * MIB
-MARGIN = 40 * MIB  # connections themselves, and what the C library keeps of what was freed
+MARGIN = 40 * MIB  # connections, and freed memory that the C library keeps
 TOKEN = "a-token"
 
 Peer = Callable[[tuple[str, int]], socket.socket]
@@ -73,9 +73,9 @@ def half_of_a_frame(place: tuple[str, int]) -> socket.socket:
 
 
 def sent(place: tuple[str, int], data: bytes) -> socket.socket:
-    """All that the server takes."""
+    """Send as much as the server accepts."""
     peer = socket.create_connection(place, SECONDS)
-    with suppress(ConnectionError):  # it was refused, and closed on what it still sent
+    with suppress(ConnectionError):  # the server has refused the request and closed the connection
         peer.sendall(data)
     return peer
 
@@ -101,12 +101,12 @@ def test_halves_of_requests_fill_no_more_than_the_budget(server: Server, name: s
         assert server.resident_bytes() - server.idle_bytes < BUDGET + MARGIN
         serve_honest_clients(server)
     while server.metric("penstock_buffer_bytes"):
-        serve_honest_clients(server)  # until all that was held is released
+        serve_honest_clients(server)  # until the server has released all memory of the attack
     assert server.resident_bytes() - server.idle_bytes < BUDGET + MARGIN
 
 
 def serve_honest_clients(server: Server) -> None:
-    """Small requests pass, whoever holds the budget."""
+    """Check that small requests succeed while an attack fills the budget."""
     with urllib.request.urlopen(f"http://{server.addresses['http']}/health", timeout=SECONDS) as answer:
         assert answer.status == 200
     with Client(server.addresses["text"]) as client:

@@ -1,8 +1,8 @@
-"""Seed 004 through penstock.MessageQueue, clause by clause, on every journal.
+"""Specification 004 through penstock.MessageQueue, clause by clause, on every journal.
 
-A test does what the clause says and looks at what a user sees; time is injected, but for one
-lease at the end that runs out for real. The clauses on deletion, failure, sizes and caps are proved next door, in
-tests/conformance/queue/test_clauses.py.
+A test does what the clause says and checks what a user sees. Tests control the clock, except for one lease at the end,
+which expires in real time. The tests in tests/conformance/queue/test_clauses.py prove the clauses on deletion, failure,
+sizes and caps.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def queue(harness: Harness) -> MessageQueue:
 
 @pytest.fixture
 def _no_instance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No queue has been made in this process yet, and the one made here is forgotten."""
+    """Remove the instance of this process before and after the test."""
     monkeypatch.setattr(MessageQueue, "_instance", None)
 
 
 def message(text: str = "test", key: str | None = None) -> InternalMessage:
-    """As the specification writes one down: with an id, a time and an attempt that the queue replaces."""
+    """Return a message as the specification creates it. The queue replaces its id, time and attempt."""
     return InternalMessage(text.encode(), {}, key, "msg-1", datetime.now(UTC), 1)
 
 
@@ -57,7 +57,7 @@ def test_the_instance_is_always_the_same() -> None:
 
 @pytest.mark.usefixtures("_no_instance")
 def test_threads_that_come_first_together_get_one_instance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """004 BR-001: a slow construction makes every thread arrive while there is no instance yet."""
+    """004 BR-001: the construction is slow, so that all threads arrive before there is an instance."""
     made, start, built, seen = [], threading.Barrier(32), threading.Event(), []
     construct = MessageQueue.__init__
 
@@ -97,7 +97,7 @@ def test_a_topic_exists_once_it_is_registered(harness: Harness, queue: MessageQu
 
 
 def test_a_published_message_can_be_pulled(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-003, AC-003: id and publish time are the queue's own."""
+    """004 BR-003, AC-003: the queue sets id and publish time."""
     harness.topic_with("test-sub", topic="test-topic")
     harness.clock.advance(1.5)
     ids = queue.publish("test-topic", [message("Hello")])
@@ -110,7 +110,7 @@ def test_a_published_message_can_be_pulled(harness: Harness, queue: MessageQueue
 
 
 def test_ids_are_unique_across_topics(queue: MessageQueue) -> None:
-    """004 BR-003: messages that share a place in their topics share no id."""
+    """004 BR-003: messages at the same offset of different topics have different ids."""
     for name in ("a", "b"):
         queue.register_topic(name)
     ids = [*queue.publish("a", [b"1", b"2"]), *queue.publish("b", [b"1", b"2"]), *queue.publish("a", [b"3"])]
@@ -118,7 +118,7 @@ def test_ids_are_unique_across_topics(queue: MessageQueue) -> None:
 
 
 def test_every_subscription_gets_a_copy(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-003, AC-004: and an ack of one copy leaves the other alone."""
+    """004 BR-003, AC-004: an ack of one copy does not affect the other."""
     harness.topic_with("sub-1", "sub-2", topic="test-topic")
     queue.publish("test-topic", [message()])
     (first,) = queue.pull("sub-1", 10)
@@ -127,7 +127,7 @@ def test_every_subscription_gets_a_copy(harness: Harness, queue: MessageQueue) -
 
 
 def test_without_subscriptions_messages_are_discarded(queue: MessageQueue) -> None:
-    """004 BR-004, AC-010: ids are given, nothing is kept, and a later subscription does not see it."""
+    """004 BR-004, AC-010: messages get ids, nothing is stored, and a later subscription does not receive them."""
     queue.register_topic("test-topic")
     assert len(queue.publish("test-topic", [message()])) == 1
     queue.register_subscription("test-sub", "test-topic")
@@ -146,8 +146,8 @@ def test_subscriptions_of_a_topic_are_listed(harness: Harness, queue: MessageQue
 # ---------------------------------------------------------------------- pull, ack, nack, deadlines
 
 
-def test_a_pull_leases_up_to_so_many_messages(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-005: what is in flight is not given again, and every delivery has an ack id of its own."""
+def test_a_pull_leases_up_to_n_messages(harness: Harness, queue: MessageQueue) -> None:
+    """004 BR-005: leased messages are not delivered again, and every delivery has an ack id of its own."""
     harness.topic_with("test-sub")
     harness.publish("a", "b", "c")
     first, second = queue.pull("test-sub", 2), queue.pull("test-sub", 2)
@@ -158,7 +158,7 @@ def test_a_pull_leases_up_to_so_many_messages(harness: Harness, queue: MessageQu
 
 
 def test_an_acked_message_is_gone(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-006, AC-005: it does not come back when its deadline would have been."""
+    """004 BR-006, AC-005: the message does not come back after its deadline."""
     harness.topic_with("test-sub")
     harness.publish("test")
     queue.ack(harness.take("test-sub").ack_id)
@@ -181,7 +181,7 @@ def test_a_nacked_message_comes_back_at_once(harness: Harness, queue: MessageQue
 
 
 def test_a_message_comes_back_when_its_deadline_has_passed(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-008, AC-007: not a moment before the deadline, and with the attempt counted."""
+    """004 BR-008, AC-007: the message does not come back before the deadline, and its attempt is counted."""
     harness.topic_with("test-sub", ack_deadline_seconds=10)
     harness.publish("test")
     assert len(queue.pull("test-sub", 10)) == 1
@@ -194,7 +194,7 @@ def test_a_message_comes_back_when_its_deadline_has_passed(harness: Harness, que
 
 @pytest.mark.parametrize(("given", "seconds"), [(None, 10), (1, 1), (600, 600)])
 def test_the_deadline_is_the_subscriptions(harness: Harness, given: int | None, seconds: int) -> None:
-    """004 BR-008: 10 seconds unless told otherwise, at most 600."""
+    """004 BR-008: the default is 10 seconds, and the maximum is 600."""
     harness.topic_with("test-sub", ack_deadline_seconds=given)
     harness.publish("test")
     harness.take("test-sub")
@@ -255,7 +255,7 @@ def test_messages_of_a_key_come_one_after_the_other(harness: Harness, queue: Mes
 
 
 def test_other_keys_and_messages_without_key_are_not_held_up(harness: Harness) -> None:
-    """004 BR-010: at most one of each key, and all without a key."""
+    """004 BR-010: a pull returns at most one message of each key, and all messages without a key."""
     harness.topic_with("test-sub", message_ordering=True)
     for body, key in [("a1", "a"), ("a2", "a"), ("b1", "b"), ("x", None), ("b2", "b"), ("y", None)]:
         harness.publish(body, key=key)
@@ -263,7 +263,7 @@ def test_other_keys_and_messages_without_key_are_not_held_up(harness: Harness) -
 
 
 def test_without_keys_the_oldest_comes_first(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-019, AC-013: and a message that came back is older than what was never given."""
+    """004 BR-019, AC-013: a returned message comes before messages that were never delivered."""
     harness.topic_with("test-sub")
     harness.publish("A", "B", "C")
     harness.publish("D")
@@ -275,7 +275,7 @@ def test_without_keys_the_oldest_comes_first(harness: Harness, queue: MessageQue
 
 
 def test_each_key_keeps_its_own_order_through_returns(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-019: whatever is nacked, each key is seen in publish order."""
+    """004 BR-019: after any nacks, the messages of each key arrive in publish order."""
     harness.topic_with("test-sub", message_ordering=True)
     for number in range(6):
         harness.publish(f"a{number}", key="a")
@@ -296,7 +296,7 @@ def test_each_key_keeps_its_own_order_through_returns(harness: Harness, queue: M
 
 
 def test_a_lease_runs_out_in_real_time() -> None:
-    """004 BR-008: with the clock of the system, a message comes back by itself after its second."""
+    """004 BR-008: with the clock of the system, a message comes back after its lease of one second."""
     with MessageQueue() as queue:
         queue.register_topic("topic")
         queue.register_subscription("test-sub", "topic", ack_deadline_seconds=1)

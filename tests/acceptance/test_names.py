@@ -1,4 +1,7 @@
-"""One rule of names for all doors (decision 0015): what exists can be seen and deleted, new names follow the rule."""
+"""One rule for names in all protocols (decision 0015).
+
+Existing names can be seen and deleted, new names follow the rule.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def admin(server: ServerProcess) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_exists_is_seen_and_used(server: ServerProcess, admin: Client, name: str) -> None:
+def test_existing_odd_names_are_listed_and_used(server: ServerProcess, admin: Client, name: str) -> None:
     for asked in (name, TOPIC + name):
         assert admin.get(path_of("topics", asked))["id"] == name
         assert admin.get(path_of("queues", asked))["name"] == name
@@ -48,7 +51,7 @@ def test_what_exists_is_seen_and_used(server: ServerProcess, admin: Client, name
 
 
 @pytest.mark.parametrize("name", [name for name in ODD if len(name) < 256])
-def test_a_text_client_goes_on_with_the_queue_it_made(server: ServerProcess, name: str) -> None:
+def test_a_text_client_keeps_using_its_queue(server: ServerProcess, name: str) -> None:
     with TextClient(server.addresses["text"]) as client:
         client.send(name, b"new")
         contents = []
@@ -98,7 +101,7 @@ def test_no_door_makes_a_name_that_cannot_be_seen(server: ServerProcess, admin: 
 
 
 def test_the_text_door_and_the_admin_api_make_the_same_names(server: ServerProcess, admin: Client) -> None:
-    """The text protocol puts no limit on what a queue is called, so the common rule is wider than that of Pub/Sub."""
+    """The text protocol puts no limit on names of queues, so the common rule allows more than that of Pub/Sub."""
     for number, name in enumerate(["with space", "émile", "日本", "goog", "q"]):
         if number % 2:
             admin.post("/queues", {"name": name})
@@ -109,7 +112,7 @@ def test_the_text_door_and_the_admin_api_make_the_same_names(server: ServerProce
     assert ask_google(server, "PUT", f"{TOPIC}goog-y") == 400
 
 
-def test_the_google_door_uses_what_it_could_not_make(server: ServerProcess) -> None:
+def test_the_google_door_uses_names_that_it_could_not_create(server: ServerProcess) -> None:
     assert ask_google(server, "GET", f"{TOPIC}goog-x") == 200
 
 
@@ -119,7 +122,7 @@ def ask_google(server: ServerProcess, method: str, path: str) -> int:
         return connection.getresponse().status
 
 
-def test_what_exists_is_purged_and_deleted(tmp_path: Path) -> None:
+def test_existing_odd_names_are_purged_and_deleted(tmp_path: Path) -> None:
     make_store(tmp_path / "data")
     with ServerProcess(tmp_path, f"--data={tmp_path / 'data'}", doors=["http"]) as server:
         command = CommandLine(server, tmp_path)

@@ -57,7 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(autouse=True)
 def _alive(server: ServerProcess) -> Iterator[None]:
-    """After every test the same process still answers, and has logged no error."""
+    """Check after every test that the same process still answers, and has logged no error."""
     before = len(server.log())
     yield
     assert server.process.poll() is None, server.log()

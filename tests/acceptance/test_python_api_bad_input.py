@@ -1,4 +1,4 @@
-"""Invalid input: its error class, code and message, and that no message is lost."""
+"""Invalid input: the error has the right class, code and message, and no message is lost."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_options_of_a_subscription_are_checked_when_it_is_made(harness: Ha
 
 
 @story()
-async def test_a_bad_message_is_refused_and_the_good_ones_beside_it_are_not(harness: Harness) -> None:
+async def test_only_the_invalid_message_of_several_is_refused(harness: Harness) -> None:
     topic = await harness.topic()
     subscription = await topic.create_subscription("s")
     good = []

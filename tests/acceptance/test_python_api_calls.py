@@ -1,4 +1,4 @@
-"""The forms of calls in the specification: call options, chained listeners, pull, the limits of a queue."""
+"""The forms of calls in the specification: call options, chained listeners, pull, and the limits of a queue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_on_returns_the_subscription(harness: Harness) -> None:
     def decorated(text: str) -> None:
         pass
 
-    assert callable(decorated), "as a decorator it returns the function"
+    assert callable(decorated), "the decorator returns the function"
     subscription.open()
     await topic.publish_message(b"one espresso")
     await harness.until(lambda: received)
@@ -76,7 +76,7 @@ async def test_a_wrong_option_of_a_call_is_refused(harness: Harness) -> None:
 
 @story("memory")
 async def test_the_timeout_of_a_call_ends_it(harness: Harness) -> None:
-    """001 CallOptions: a deletion waits for the listener that holds a message, and no longer than its timeout."""
+    """001 CallOptions: a deletion waits for the listener that holds a message, but not longer than its timeout."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     taken, go_on = asyncio.Event(), asyncio.Event()
@@ -116,7 +116,10 @@ async def test_pull_takes_its_options_in_every_form(harness: Harness) -> None:
 def test_a_queue_in_memory_has_the_limits_of_the_specification(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """004 BR-022: at 10,000 messages a subscription takes no more, with a warning; others do, and so does it later."""
+    """004 BR-022: at 10,000 messages a subscription accepts no more and logs a warning.
+
+    Others do, and so does it later.
+    """
 
     async def publish(pubsub: PubSub) -> list[int]:
         topic = await pubsub.create_topic("orders")

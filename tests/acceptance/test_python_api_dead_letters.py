@@ -1,4 +1,4 @@
-"""A missing dead letter topic: an error each time, without a loss or a busy loop."""
+"""A missing dead letter topic: each attempt is an error event, and the message stays without a busy loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.acceptance.python_api import Harness, bodies, story
 
 @story()
 async def test_a_missing_dead_letter_topic_is_an_error_each_time(harness: Harness) -> None:
-    """001 BR-010: without the topic the message stays, and comes again ever more seldom."""
+    """001 BR-010: without the topic the message stays, and comes again after growing delays."""
     topic = await harness.topic()
     policy = {"dead_letter_topic": "dead", "max_delivery_attempts": 2}
     subscription = await topic.create_subscription("my-sub", dead_letter_policy=policy)
@@ -16,7 +16,7 @@ async def test_a_missing_dead_letter_topic_is_an_error_each_time(harness: Harnes
     await topic.publish_message(b"a")
     await harness.until(lambda: len(received) == 2)
     await harness.quiet()
-    assert len(received) == 2, "it waits"
+    assert len(received) == 2, "the message waits"
     assert harness.errors == []
     for count, seconds in enumerate([1, 2, 4], 1):
         await harness.advance(seconds)

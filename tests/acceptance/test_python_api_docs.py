@@ -41,9 +41,9 @@ async def _run(block: Any) -> None:
 
 
 def test_every_public_name_is_typed_and_explained() -> None:
-    """Public methods say what they do, in a docstring or by a name that needs none."""
+    """Every public method has a docstring, or a name that needs none."""
     for name in ("PubSub", "Topic", "Subscription", "Message", "Snapshot"):
-        assert ">>>" in (getattr(penstock, name).__doc__ or ""), f"{name} shows no call"
+        assert ">>>" in (getattr(penstock, name).__doc__ or ""), f"{name} has no example call"
 
 
 @pytest.mark.parametrize(

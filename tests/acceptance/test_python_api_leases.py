@@ -1,4 +1,4 @@
-"""Lease extension, messages that reached no listener, and messages whose listener failed."""
+"""Lease extension, deliveries that no listener saw, and listeners that fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.python_api import Harness, ack, story
 
 
 class Bench:
-    """A coroutine listener that works until it is told to stop, and acks at its end."""
+    """A coroutine listener that works until the test stops it, and acks at its end."""
 
     def __init__(self) -> None:
         self.begun: list[Message] = []
@@ -29,7 +29,9 @@ class Bench:
 
 @story()
 async def test_a_lease_is_extended_while_the_listener_runs(harness: Harness) -> None:
-    """001 maxExtension: by default up to an hour, so a slow listener does not get its message again in parallel."""
+    """001 maxExtension: by default a lease is extended for up to an hour, so a slow listener gets no second copy
+    meanwhile.
+    """
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=10)
     bench = Bench()
@@ -80,7 +82,7 @@ async def test_leases_are_extended_for_at_most_an_hour(harness: Harness) -> None
 
 @story("memory")
 async def test_extension_can_be_switched_off(harness: Harness) -> None:
-    """001 maxExtension: 0 means that the deadline is the deadline."""
+    """001 maxExtension: with 0 the ack deadline is not extended."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5, max_extension_time=0)
     bench = Bench()
@@ -94,7 +96,7 @@ async def test_extension_can_be_switched_off(harness: Harness) -> None:
 
 @story()
 async def test_a_lease_ends_after_a_listener_returned_without_an_answer(harness: Harness) -> None:
-    """001 AC-003, BR-005: also one that ran for a while before, and beside one that still runs."""
+    """001 AC-003, BR-005: also after a long listener, and while another listener still runs."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
     bench, go = Bench(), asyncio.Event()
@@ -103,7 +105,7 @@ async def test_a_lease_ends_after_a_listener_returned_without_an_answer(harness:
         if message.data == b"slow":
             await bench.work(message)
         elif message.delivery_attempt == 1:
-            await go.wait()  # and no answer
+            await go.wait()  # returns without an answer
 
     received = harness.listen(subscription, listener)
     await asyncio.gather(topic.publish_message(b"slow"), topic.publish_message(b"lost"))
@@ -139,12 +141,12 @@ async def test_closing_waits_for_a_slow_listener_and_keeps_its_lease(harness: Ha
 
 @story("memory", "shared memory")
 async def test_a_blocking_listener_can_ack_after_the_deadline(harness: Harness) -> None:
-    """001 maxExtension: it holds up the event loop, so nothing can be extended meanwhile, and still its ack counts."""
+    """001 maxExtension: a listener that blocks the event loop prevents extensions, and its ack still counts."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
 
     def listener(message: Message) -> None:
-        harness.clock._now += 12 * SECOND  # the whole process stands still, its alarms too
+        harness.clock._now += 12 * SECOND  # the whole process stands still, including its timers
         message.ack()
 
     received = harness.listen(subscription, listener)
@@ -157,7 +159,7 @@ async def test_a_blocking_listener_can_ack_after_the_deadline(harness: Harness) 
 
 @story("memory", "shared memory")
 async def test_answers_of_slow_functions_do_not_wait_for_each_other(harness: Harness) -> None:
-    """000 BR-002: an ack given in time is stored in time, however long the next message takes."""
+    """000 BR-002: an ack that is given in time is stored in time, even while the next message takes long."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
 
@@ -174,7 +176,7 @@ async def test_answers_of_slow_functions_do_not_wait_for_each_other(harness: Har
 
 @story("memory")
 async def test_a_loop_keeps_the_message_it_works_on(harness: Harness) -> None:
-    """001 maxExtension: `async for`, whose body may wait as a listener may; what it asks to follow ends it."""
+    """001 maxExtension: the body of `async for` may wait like a listener. The loop's next step ends the extension."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
     await asyncio.gather(topic.publish_message(b"a"), topic.publish_message(b"b"))
@@ -196,7 +198,7 @@ async def test_a_loop_keeps_the_message_it_works_on(harness: Harness) -> None:
 
 @story()
 async def test_a_delivery_that_no_listener_saw_is_no_attempt(harness: Harness) -> None:
-    """Section 5 of the design: closed with messages waiting, they come back without an attempt."""
+    """Section 5 of the design: undelivered messages of a closed subscription come back without an attempt."""
     topic = await harness.topic()
     await topic.create_subscription("my-sub")
     await asyncio.gather(*(topic.publish_message(b"%d" % number) for number in range(20)))
@@ -241,7 +243,7 @@ async def test_a_delivery_that_a_loop_did_not_see_is_no_attempt(harness: Harness
 
 @story()
 async def test_a_listener_that_always_raises_is_called_after_growing_delays(harness: Harness) -> None:
-    """Law 9, and 001 BR-007: the first repetition comes at once, the later ones after longer and longer pauses."""
+    """Law 9, and 001 BR-007: the first repetition comes at once, and later ones after growing pauses."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=60)
 
@@ -284,7 +286,7 @@ async def test_a_raise_is_retried_by_the_retry_policy(harness: Harness) -> None:
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 def test_a_manual_clock_extends_leases_like_real_time(shared: bool) -> None:
-    """001 maxExtension with a ManualClock: moved in one go, it still extends what is to be extended."""
+    """001 maxExtension: a ManualClock that is moved in one step still extends leases on the way."""
 
     async def main() -> None:
         clock = ManualClock()
@@ -316,7 +318,7 @@ async def _until(happened: Callable[[], object]) -> None:
 
 @story()
 async def test_an_ack_before_the_deadline_counts_if_it_is_sent_later(harness: Harness) -> None:
-    """000 BR-002: time that passes after the call does not make it late."""
+    """000 BR-002: time that passes after the call does not make the ack late."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline_seconds=5)
     received = harness.listen(subscription, ack)

@@ -1,4 +1,4 @@
-"""Message, clause by clause: what a subscriber receives and how it answers (specification 000)."""
+"""Tests of Message, clause by clause: received messages and their answers (specification 000)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.acceptance.python_api import Harness, ack, bodies, story
 
 
 async def one(harness: Harness, subscription: Subscription, **message: object) -> Message:
-    """Publish one message, receive it, and leave it unanswered."""
+    """Publish a message, receive it, and leave it unanswered."""
     received = harness.listen(subscription)
     topic = subscription.topic
     assert topic is not None
@@ -22,7 +22,7 @@ async def one(harness: Harness, subscription: Subscription, **message: object) -
 
 
 async def redelivered(harness: Harness, subscription: Subscription, answer: str) -> list[Message]:
-    """All deliveries of one message whose first delivery is answered so, and the second acked."""
+    """Return all deliveries of a message. The first is answered with `answer`, and the second is acked."""
 
     def listener(message: Message) -> None:
         message.nack() if message.delivery_attempt == 1 and answer == "nack" else message.ack()
@@ -37,7 +37,7 @@ async def redelivered(harness: Harness, subscription: Subscription, answer: str)
 
 @story()
 async def test_a_received_message_has_every_property(harness: Harness) -> None:
-    """000 BR-001, AC-001: id, data, attributes and publish time; data is bytes, the time a datetime."""
+    """000 BR-001, AC-001: id, data, attributes and publish time. The data is bytes, and the time a datetime."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub")
     await subscription.create()
@@ -75,7 +75,7 @@ async def test_an_ack_removes_the_message(harness: Harness) -> None:
 
 @story()
 async def test_an_ack_makes_room_and_a_second_one_changes_nothing(harness: Harness) -> None:
-    """000 BR-002, AC-008: flow control counts down once, however often a message is acked."""
+    """000 BR-002, AC-008: flow control counts a message once, however often it is acked."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
     received = harness.listen(subscription)
@@ -94,7 +94,7 @@ async def test_an_ack_makes_room_and_a_second_one_changes_nothing(harness: Harne
 
 @story()
 async def test_a_nacked_message_is_redelivered_at_once(harness: Harness) -> None:
-    """000 BR-003, AC-003: a nacked message is delivered again with its attempt counted up, without time passing."""
+    """000 BR-003, AC-003: a nacked message is delivered again at once, and its attempt is counted."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
     received = await redelivered(harness, subscription, "nack")
@@ -122,7 +122,7 @@ async def test_a_nack_after_an_ack_changes_nothing(harness: Harness) -> None:
 
 @story()
 async def test_a_deadline_can_be_modified_repeatedly(harness: Harness) -> None:
-    """000 BR-004, AC-004: within the new deadline the message stays, however often it is extended."""
+    """000 BR-004, AC-004: the message is not redelivered before the new deadline, however often it is extended."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline=1)
     received = harness.listen(subscription)
@@ -141,7 +141,7 @@ async def test_a_deadline_can_be_modified_repeatedly(harness: Harness) -> None:
 
 @story()
 async def test_a_deadline_of_zero_is_a_nack(harness: Harness) -> None:
-    """000 BR-004: 0 seconds brings it back at once; a moved deadline ends like any other."""
+    """000 BR-004: 0 seconds returns the message at once. A changed deadline ends like any other."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     received = harness.listen(subscription)
@@ -157,7 +157,7 @@ async def test_a_deadline_of_zero_is_a_nack(harness: Harness) -> None:
 
 @story()
 async def test_an_unanswered_message_is_redelivered_after_its_deadline(harness: Harness) -> None:
-    """000 BR-005: when the deadline passes the message is delivered again and the attempt counted."""
+    """000 BR-005: after the deadline the message is delivered again, and its attempt is counted."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline=1)
     received = harness.listen(subscription)
@@ -197,7 +197,10 @@ async def test_data_may_be_empty(harness: Harness) -> None:
 
 @story()
 async def test_attributes_are_a_copy(harness: Harness) -> None:
-    """000 BR-008: whatever is done to them, the message stays as it is; the publisher's dictionary too is its own."""
+    """000 BR-008: changes to the attributes do not change the message.
+
+    The publisher's dictionary is a separate copy.
+    """
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     attributes = {"key": "value", "unit": "°C"}
@@ -216,7 +219,7 @@ async def test_attributes_are_a_copy(harness: Harness) -> None:
 
 @story()
 async def test_the_ordering_key_is_none_or_the_published_one(harness: Harness) -> None:
-    """000 BR-009, AC-007: the key of a message published with one, None for one without."""
+    """000 BR-009, AC-007: a message has the key that it was published with, or None."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     received = harness.listen(subscription, ack)
@@ -228,7 +231,7 @@ async def test_the_ordering_key_is_none_or_the_published_one(harness: Harness) -
 
 @story()
 async def test_an_ack_after_a_nack_changes_nothing(harness: Harness) -> None:
-    """000 AC-009: the message comes again although it was acked after the nack."""
+    """000 AC-009: the message comes again although it is acked after the nack."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
 
@@ -244,7 +247,7 @@ async def test_an_ack_after_a_nack_changes_nothing(harness: Harness) -> None:
 
 @story()
 async def test_attempts_are_counted_from_one(harness: Harness) -> None:
-    """000 AC-010: nacked twice, the third delivery says 3."""
+    """000 AC-010: after two nacks, the third delivery has attempt 3."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
 
@@ -312,7 +315,7 @@ async def test_a_second_ack_returns_invalid(harness: Harness) -> None:
 
 @story()
 async def test_an_ack_after_the_deadline_returns_invalid(harness: Harness) -> None:
-    """000 BR-010: another code than SUCCESS says that the message may be delivered again."""
+    """000 BR-010: a code other than SUCCESS says that the message may be delivered again."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", ack_deadline=1, enable_exactly_once_delivery=True)
     received = harness.listen(subscription)
@@ -325,8 +328,8 @@ async def test_an_ack_after_the_deadline_returns_invalid(harness: Harness) -> No
 
 
 @story()
-async def test_a_response_tells_of_a_deleted_subscription(harness: Harness) -> None:
-    """000 BR-010: FAILED_PRECONDITION when the topic or the subscription was deleted meanwhile."""
+async def test_a_response_reports_a_deleted_subscription(harness: Harness) -> None:
+    """000 BR-010: the response is FAILED_PRECONDITION when the topic or the subscription was deleted."""
     topic = await harness.topic()
     for name in ("first", "second"):
         await topic.create_subscription(name, enable_exactly_once_delivery=True)
@@ -367,7 +370,7 @@ async def test_without_exactly_once_every_response_is_success(harness: Harness) 
 
 @story()
 async def test_a_message_of_more_than_ten_megabytes_is_refused(harness: Harness) -> None:
-    """000 BR-011: InvalidArgumentError with code 3, nothing is accepted, and the next message is."""
+    """000 BR-011: InvalidArgumentError has code 3, the message is not stored, and the next message is."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     with pytest.raises(InvalidArgumentError, match=r"^Message size exceeds maximum of 10MB$") as refused:
@@ -390,7 +393,7 @@ async def test_a_message_cannot_be_changed(harness: Harness) -> None:
 
 @story("memory", "sqlite")
 async def test_answers_may_come_from_threads(harness: Harness) -> None:
-    """A sync library called in a thread acks from there, while the loop goes on."""
+    """A synchronous library that is called in a thread acks from that thread, while the loop continues."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
 

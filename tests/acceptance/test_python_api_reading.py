@@ -1,4 +1,4 @@
-"""Reading with listeners, `async for` and pull: leases, closing, errors."""
+"""Reading with listeners, `async for` and pull: leases, closing and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.python_api import Harness, ack, bodies, story
 
 @story("memory", "sqlite")
 async def test_waiting_listeners_do_not_block_others(harness: Harness) -> None:
-    """All that flow control allows are under way at once."""
+    """All listeners that flow control allows run at the same time."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 50})
     gate, under_way = asyncio.Event(), []
@@ -35,7 +35,7 @@ async def test_waiting_listeners_do_not_block_others(harness: Harness) -> None:
 
 @story("memory")
 async def test_a_listener_may_use_timeouts_and_its_own_task(harness: Harness) -> None:
-    """A listener runs in a task of its own, not in that of the stream: what it cancels is itself."""
+    """A listener runs in a task of its own, so a listener that cancels its task cancels only itself."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     outcomes: list[str] = []
@@ -84,7 +84,7 @@ async def test_every_listener_gets_every_message(harness: Harness) -> None:
 
 @story("memory", "sqlite")
 async def test_without_listeners_nothing_is_pulled(harness: Harness) -> None:
-    """Opened before anybody listens, or after `once` has had its message: the rest stays in the queue."""
+    """Without a listener, and after `once` has had its message, the other messages stay in the queue."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     subscription.open()
@@ -107,7 +107,7 @@ async def test_without_listeners_nothing_is_pulled(harness: Harness) -> None:
 
 @story("memory", "shared memory")
 async def test_an_answer_causes_no_pull(harness: Harness) -> None:
-    """Where there was room all the time, the queue is asked again when something comes, not with every ack."""
+    """A stream with free capacity pulls when a new message arrives, and not after every ack."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     done = asyncio.Event()
@@ -138,7 +138,7 @@ async def test_a_closing_reader_passes_its_wake_up_on(harness: Harness) -> None:
     second = harness.pubsub.subscription("my-sub")
     received = [harness.listen(each, ack) for each in (first, second)]
     await harness.quiet()
-    publishing = harness.pubsub.session.queue.publish(topic.name, [Draft(b"a")])  # it wakes the first
+    publishing = harness.pubsub.session.queue.publish(topic.name, [Draft(b"a")])  # wakes the first reader
     first.begin_closing()
     await publishing
     await harness.until(lambda: received[1])
@@ -281,7 +281,7 @@ async def test_an_error_ends_the_loop(harness: Harness) -> None:
 
 @story("memory")
 async def test_a_slow_loop_pulls_few_messages_ahead(harness: Harness) -> None:
-    """Others get what it could not handle within the lease."""
+    """Other consumers get the messages that the loop could not handle within the lease."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     await asyncio.gather(*[topic.publish_message(b"%d" % number) for number in range(40)])
@@ -333,7 +333,7 @@ async def test_pull_can_wait(harness: Harness) -> None:
 
 @story()
 async def test_leases_are_extended_as_far_as_allowed(harness: Harness) -> None:
-    """While its listener runs the deadline moves along, up to the maximum; then the message comes again."""
+    """The deadline is extended while the listener runs, up to the maximum. Then the message is redelivered."""
     topic = await harness.topic()
     options = {"ack_deadline_seconds": 5, "flow_control": {"max_extension": 20}}
     subscription = await topic.create_subscription("my-sub", options)
@@ -387,7 +387,7 @@ async def test_the_deadline_of_a_handle_has_bounds(harness: Harness) -> None:
 
 @story()
 async def test_closing_with_nack_returns_messages_at_once(harness: Harness) -> None:
-    """NACK: what is in hand goes back, and listeners that still wait are cancelled."""
+    """With NACK, unanswered messages are returned, and waiting listeners are cancelled."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", close_options={"behavior": "NACK"})
     cancelled: list[Message] = []
@@ -439,7 +439,7 @@ async def test_closing_waits_no_longer_than_the_leases(harness: Harness) -> None
 
 @story("memory", "sqlite")
 async def test_a_listener_may_close_its_subscription(harness: Harness) -> None:
-    """It is not waited for, and the answer it gives afterwards counts."""
+    """Closing does not wait for this listener, and the listener's later answer counts."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     done: list[str] = []
@@ -531,7 +531,7 @@ async def test_closing_twice_is_harmless(harness: Harness) -> None:
 
 @story()
 async def test_acks_are_stored_when_close_returns(harness: Harness) -> None:
-    """Also those that a batch was still holding back."""
+    """This includes acks that were still collected in a batch."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", batching={"max_messages": 5, "max_milliseconds": 60_000})
     received = harness.listen(subscription, ack)
@@ -547,7 +547,7 @@ async def test_acks_are_stored_when_close_returns(harness: Harness) -> None:
 
 @story("shared memory", "shared sqlite")
 async def test_several_clients_share_one_queue(harness: Harness) -> None:
-    """What one publishes the other receives, and so does a thread that uses the queue itself."""
+    """One client receives what another publishes, and so does a thread that uses the queue directly."""
     assert harness._shared is not None
     topic = await harness.topic()
     other = PubSub(queue=harness._shared)

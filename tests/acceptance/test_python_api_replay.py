@@ -64,7 +64,7 @@ async def test_a_snapshot_keeps_unacked_messages(harness: Harness) -> None:
 
 @story("memory", "sqlite")
 async def test_a_seek_releases_held_messages(harness: Harness) -> None:
-    """Deliveries from before are void, also for the one who holds them."""
+    """Earlier deliveries become invalid, also for the consumer that holds them."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
     snapshot = await subscription.create_snapshot("snap")

@@ -16,12 +16,12 @@ from penstock.engine import lookups
 from penstock.engine.async_queue import AsyncMessageQueue
 from tests.acceptance.python_api import Harness, ack, story
 
-RESPONSIVE_SECONDS = 1.0  # generous: a loaded machine must pass, a loop over all subscriptions per message must not
+RESPONSIVE_SECONDS = 1.0  # generous: a busy machine must pass, and a loop over all subscriptions per message must fail
 
 
 @story("memory")
 async def test_a_thousand_subscriptions_stay_responsive(harness: Harness) -> None:
-    """Each open, each with its own topic: a message to one of them does not pay for the others."""
+    """Each subscription is open and has its own topic. A message to one of them does not cost time in the others."""
     topics = [await harness.topic(f"topic-{number}") for number in range(1000)]
     received = [harness.listen(await topic.create_subscription(topic.name.split("/")[-1]), ack) for topic in topics]
     await asyncio.gather(*[topic.publish_message(b"a") for topic in topics])
@@ -59,7 +59,7 @@ async def test_ten_thousand_topics_stay_responsive(harness: Harness) -> None:
 
 @story()
 async def test_nothing_is_left_after_close(harness: Harness) -> None:
-    """No task, no lease, no alarm, no waiter, no thread, and no handle that somebody keeps alive."""
+    """No task, lease, timer, waiter, thread or handle is left."""
     before = asyncio.all_tasks()
     alarms = harness.clock.alarms
     topic = await harness.topic()
@@ -97,7 +97,7 @@ def _in_flight(harness: Harness, name: str) -> int:
 
 @pytest.mark.parametrize("durable", [False, True])
 def test_the_api_works_with_the_real_clock(durable: bool, tmp_path: Path) -> None:
-    """The one test in real time: redelivery after a deadline of a second, and a pull that waits."""
+    """This is the only test in real time: redelivery after a deadline of a second, and a pull that waits."""
     asyncio.run(_in_real_time(PubSub(data=tmp_path / "data" if durable else None)))
 
 

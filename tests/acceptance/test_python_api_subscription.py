@@ -1,4 +1,6 @@
-"""Subscription, clause by clause: receiving, flow control, order, closing, dead letters (specification 001)."""
+"""Tests of Subscription, clause by clause: receiving, flow control, order, closing and dead letters (specification
+001).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ async def publish(topic: Topic, *texts: str, key: str | None = None) -> None:
 
 @story()
 async def test_a_created_subscription_is_known(harness: Harness) -> None:
-    """001 BR-001: registered with its topic, its metadata stored, and it exists."""
+    """001 BR-001: the subscription exists, is registered with its topic, and its metadata is stored."""
     topic = await harness.topic()
     subscription = topic.subscription("my-sub")
     assert subscription.metadata is None
@@ -58,7 +60,9 @@ async def test_messages_become_events(harness: Harness) -> None:
 
 @story()
 async def test_no_more_than_max_messages_are_in_flight(harness: Harness) -> None:
-    """001 BR-002, BR-003, AC-002: with two in hand no third comes, until one of them is acked or nacked."""
+    """001 BR-002, BR-003, AC-002: with two messages in flight no third is delivered, until one of the two is acked or
+    nacked.
+    """
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub", flow_control={"max_messages": 2})
     await subscription.create()
@@ -79,7 +83,7 @@ async def test_no_more_than_max_messages_are_in_flight(harness: Harness) -> None
 
 @story()
 async def test_no_more_than_max_bytes_are_in_flight(harness: Harness) -> None:
-    """001 BR-004: at 100 bytes in hand nothing comes, until acks bring it below."""
+    """001 BR-004: at 100 bytes in flight no message is delivered, until acks reduce the bytes."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_bytes": 100})
     received = harness.listen(subscription)
@@ -97,7 +101,7 @@ async def test_no_more_than_max_bytes_are_in_flight(harness: Harness) -> None:
 
 @story("memory", "shared sqlite")
 async def test_a_message_larger_than_the_limit_is_delivered(harness: Harness) -> None:
-    """001 BR-004: the limit stops what follows, it does not make a large message undeliverable."""
+    """001 BR-004: the limit holds back later messages, but a large message is still delivered."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_bytes": 10})
     received = harness.listen(subscription)
@@ -111,7 +115,7 @@ async def test_a_message_larger_than_the_limit_is_delivered(harness: Harness) ->
 
 @story("memory", "sqlite")
 async def test_excess_messages_may_be_allowed(harness: Harness) -> None:
-    """001 BR-003: with allow_excess_messages a pull is not cut to the room that is left."""
+    """001 BR-003: with allow_excess_messages a pull may return more than the remaining capacity."""
     topic = await harness.topic()
     flow_control = {"max_messages": 3, "allow_excess_messages": True}
     subscription = await topic.create_subscription("my-sub", flow_control=flow_control)
@@ -126,7 +130,7 @@ async def test_excess_messages_may_be_allowed(harness: Harness) -> None:
 
 @story()
 async def test_flow_control_does_not_count_expired_messages(harness: Harness) -> None:
-    """001 BR-003, BR-005: what nobody answers is redelivered although the limit was reached."""
+    """001 BR-003, BR-005: unanswered messages are redelivered although the limit was reached."""
     topic = await harness.topic()
     options = {"flow_control": {"max_messages": 1}, "ack_deadline_seconds": 1}
     subscription = await topic.create_subscription("my-sub", options)
@@ -139,7 +143,7 @@ async def test_flow_control_does_not_count_expired_messages(harness: Harness) ->
 
 @story()
 async def test_an_unanswered_message_is_redelivered(harness: Harness) -> None:
-    """001 BR-005, AC-003: after the deadline it comes again; modify_ack_deadline moves that moment."""
+    """001 BR-005, AC-003: the message comes again after the deadline, and modify_ack_deadline moves the deadline."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub", ack_deadline_seconds=1)
     await subscription.create()
@@ -157,7 +161,7 @@ async def test_an_unanswered_message_is_redelivered(harness: Harness) -> None:
 
 @story()
 async def test_messages_of_an_ordering_key_are_delivered_in_order(harness: Harness) -> None:
-    """001 BR-006, AC-004: in the order of publishing, each after the ack of the one before."""
+    """001 BR-006, AC-004: in publish order, each after the ack of the one before."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub", enable_message_ordering=True)
     await subscription.create()
@@ -177,7 +181,7 @@ async def test_messages_of_an_ordering_key_are_delivered_in_order(harness: Harne
 
 @story()
 async def test_the_deletion_of_the_topic_is_an_error_event(harness: Harness) -> None:
-    """001 BR-007, AC-005: the error says what happened, and the subscription stays open."""
+    """001 BR-007, AC-005: the error names the deletion, and the subscription stays open."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub")
     await subscription.create()
@@ -196,7 +200,7 @@ async def test_the_deletion_of_the_topic_is_an_error_event(harness: Harness) -> 
 
 @story()
 async def test_a_full_stream_notices_the_deletion_too(harness: Harness) -> None:
-    """001 BR-007: also one that waits for acks, and so asks the queue for nothing."""
+    """001 BR-007: also for a stream that waits for acks, and so does not call the queue."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", flow_control={"max_messages": 1})
     received = harness.listen(subscription)
@@ -209,7 +213,7 @@ async def test_a_full_stream_notices_the_deletion_too(harness: Harness) -> None:
 
 @story()
 async def test_the_stream_continues_when_the_subscription_is_created_again(harness: Harness) -> None:
-    """001 BR-007: deleted by somebody else and created again, the subscription delivers again."""
+    """001 BR-007: after another client has deleted and created the subscription, it delivers again."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     received = harness.listen(subscription, ack)
@@ -228,7 +232,7 @@ async def test_the_stream_continues_when_the_subscription_is_created_again(harne
 
 @story("memory", "shared sqlite")
 async def test_even_a_bug_below_does_not_end_the_stream(harness: Harness) -> None:
-    """001 BR-007: whatever goes wrong becomes an error event, and the stream tries again."""
+    """001 BR-007: every exception becomes an error event, and the stream tries again."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     queue, failures = harness.pubsub.session.queue, [RuntimeError("a bug"), OSError("and another")]
@@ -249,7 +253,7 @@ async def test_even_a_bug_below_does_not_end_the_stream(harness: Harness) -> Non
 
 @story()
 async def test_a_message_is_nacked_when_its_listener_raises(harness: Harness) -> None:
-    """001 BR-007: the message is nacked, the error event carries the exception, the stream goes on."""
+    """001 BR-007: the message is nacked, the error event has the exception, and the stream continues."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
 
@@ -269,7 +273,7 @@ async def test_a_message_is_nacked_when_its_listener_raises(harness: Harness) ->
 
 @story()
 async def test_closing_waits_for_messages_in_flight(harness: Harness) -> None:
-    """001 BR-008: no new message, wait for the ones in hand, emit close, is_open is False."""
+    """001 BR-008: no message is delivered, closing waits for messages in flight, emits close and clears is_open."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     closed: list[bool] = []
@@ -294,7 +298,9 @@ async def test_closing_waits_for_messages_in_flight(harness: Harness) -> None:
 
 @story()
 async def test_a_closed_subscription_receives_nothing(harness: Harness) -> None:
-    """001 BR-008, AC-006: what is published after close stays in the queue, until it is opened again."""
+    """001 BR-008, AC-006: messages that are published after close stay in the queue, until the subscription is opened
+    again.
+    """
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub")
     await subscription.create()
@@ -311,7 +317,7 @@ async def test_a_closed_subscription_receives_nothing(harness: Harness) -> None:
 
 @story()
 async def test_deleting_closes_first(harness: Harness) -> None:
-    """001 BR-009: the stream ends, the subscription is gone, and whatever is asked of it is not found."""
+    """001 BR-009: the stream ends, the subscription is deleted, and later calls raise NotFoundError."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub")
     events: list[str] = []
@@ -363,7 +369,7 @@ async def test_a_message_is_dead_lettered_after_its_last_attempt(harness: Harnes
 
 @story()
 async def test_deadlines_that_pass_count_as_failures_too(harness: Harness) -> None:
-    """001 BR-010: a message nobody answers ends as a dead letter as well, and wakes who waits for it."""
+    """001 BR-010: unanswered messages are dead-lettered, too, and readers of the dead letters are woken."""
     topic = await harness.topic()
     dead = await harness.topic("dead")
     letters = harness.listen(await dead.create_subscription("letters"), ack)
@@ -380,7 +386,7 @@ async def test_deadlines_that_pass_count_as_failures_too(harness: Harness) -> No
 
 @story()
 async def test_options_set_later_take_effect(harness: Harness) -> None:
-    """001 AC-007: flow control and deadline change for an open subscription, from the next pull on."""
+    """001 AC-007: new flow control and deadlines apply to an open subscription from its next pull on."""
     topic = await harness.topic()
     subscription = harness.pubsub.subscription("my-sub", flow_control={"max_messages": 1})
     await subscription.create()
@@ -412,7 +418,7 @@ async def test_exists_tells_whether_a_subscription_exists(harness: Harness) -> N
 
 @story()
 async def test_every_subscription_of_a_topic_gets_its_copy(harness: Harness) -> None:
-    """001 AC-009: both receive the message, and each acks for itself."""
+    """001 AC-009: both receive the message, and each acks its own copy."""
     topic = harness.pubsub.topic("my-topic")
     await topic.create()
     first, second = topic.subscription("sub-1"), topic.subscription("sub-2")
@@ -428,7 +434,7 @@ async def test_every_subscription_of_a_topic_gets_its_copy(harness: Harness) -> 
 
 @story()
 async def test_retries_wait_for_their_backoff(harness: Harness) -> None:
-    """A retry policy delays what is nacked: 10 s, then 20 s."""
+    """A retry policy delays nacked messages: 10 s, then 20 s."""
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", retry_policy={"minimum_backoff": {"seconds": 10}})
     received = harness.listen(subscription, lambda message: message.nack())
@@ -446,7 +452,7 @@ async def test_retries_wait_for_their_backoff(harness: Harness) -> None:
 
 @story("memory", "sqlite")
 async def test_a_subscription_needs_a_topic(harness: Harness) -> None:
-    """Without a topic the only one of the project is meant; with none or several, one has to be named."""
+    """Without a topic name, the only topic of the project is used. With no topic or several, a name is required."""
     subscription = harness.pubsub.subscription("my-sub")
     with pytest.raises(InvalidArgumentError, match="there are 0"):
         await subscription.create()

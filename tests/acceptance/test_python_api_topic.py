@@ -1,4 +1,4 @@
-"""Topic: creating, describing, publishing in batches, with limits and in order."""
+"""Topics: creating, describing, and publishing in batches, with limits and in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.acceptance.python_api import Harness, bodies, story
 
 
 class Trouble:
-    """Lets the queue refuse publishes while it is on, and counts the batches."""
+    """A switch that makes the queue refuse publishes, and a count of batches."""
 
     def __init__(self, pubsub: PubSub) -> None:
         self.batches: list[int] = []
@@ -141,12 +141,12 @@ async def test_a_batch_waits_for_max_milliseconds(harness: Harness) -> None:
     publishing = topic.publish(b"d")
     assert harness.clock.alarms == before + 1
     await topic.flush()
-    assert harness.clock.alarms == before, "a batch that has gone leaves no alarm to send the next one early"
+    assert harness.clock.alarms == before, "a sent batch leaves no timer that sends the next one early"
 
 
 @story("memory", "sqlite")
 async def test_closing_stores_what_was_published(harness: Harness) -> None:
-    """A publish that was not awaited is stored all the same, also while its batch waits."""
+    """A publish that was not awaited is stored, also while its batch waits."""
     topic = await harness.topic(batching={"max_milliseconds": 60_000})
     publishing = topic.publish(b"a")
     await harness.pubsub.close()
@@ -185,7 +185,10 @@ async def test_publishing_above_the_limit_can_raise_or_continue(harness: Harness
 
 @story("memory", "sqlite")
 async def test_a_failure_pauses_its_ordering_key(harness: Harness) -> None:
-    """Nothing of the key overtakes what failed; other keys, and messages without one, go on."""
+    """Later messages with the key do not overtake the failed one.
+
+    Other keys and messages without a key are published.
+    """
     topic = await harness.topic()
     subscription = await topic.create_subscription("my-sub", enable_message_ordering=True)
     trouble = Trouble(harness.pubsub)

@@ -1,4 +1,4 @@
-"""Dead letters on their way back while the server is killed: none lost, none doubled."""
+"""Redrives of dead letters while the server is killed: no message is lost or doubled."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.server_process import SECONDS, ServerProcess
 ORDERS, DEAD = "projects/p/topics/orders", "projects/p/topics/dead"
 BILLING, LOOK = "projects/p/subscriptions/billing", "projects/p/subscriptions/look"
 AT_ONCE = 1000
-MOVE_SECONDS = 600.0  # 100,000 on a machine that has other work; only a failing test waits so long
+MOVE_SECONDS = 600.0  # 100,000 messages on a busy machine; only a failing test waits this long
 
 
 def with_store(folder: Path, work: Callable[[AsyncMessageQueue], Any]) -> Any:
-    """Work on the store of a server that does not run."""
+    """Open the store of a stopped server and call a function with it."""
 
     async def main() -> Any:
         queue = AsyncMessageQueue(open_journal(folder), limits=SERVER_LIMITS, describe_source=source_attributes)
@@ -46,7 +46,7 @@ def with_store(folder: Path, work: Callable[[AsyncMessageQueue], Any]) -> Any:
 
 
 async def fill(queue: AsyncMessageQueue, count: int) -> None:
-    """Messages that failed once, which is once too often."""
+    """Fill the store with messages that failed once, which makes them dead letters."""
     for topic in (ORDERS, DEAD):
         await queue.create_topic(topic)
     await queue.create_subscription(LOOK, DEAD)
@@ -60,7 +60,7 @@ async def fill(queue: AsyncMessageQueue, count: int) -> None:
 
 
 async def came_back(queue: AsyncMessageQueue) -> tuple[Counter[int], int]:
-    """What is to be done again, and how many dead letters are left."""
+    """Return the redriven messages, and the number of dead letters that are left."""
     bodies: Counter[int] = Counter()
     while deliveries := await queue.pull(BILLING, AT_ONCE):
         bodies.update(int(each.message.data) for each in deliveries)
@@ -81,11 +81,11 @@ def ask(server: ServerProcess, method: str, path: str, body: object = None) -> A
 
 
 def watch(server: ServerProcess, move: str, until: Callable[[Any], bool]) -> Any:
-    """The receipt as soon as it is so."""
+    """Wait for a condition on the receipt, and return the receipt."""
     deadline, pause = time.monotonic() + MOVE_SECONDS, threading.Event()
     while not until(receipt := ask(server, "GET", f"/moves/{move}")):
         assert time.monotonic() < deadline, receipt
-        pause.wait(0.01)  # asking takes the server's time as well
+        pause.wait(0.01)  # a call takes time of the server, too
     return receipt
 
 
@@ -99,7 +99,7 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(
         move = ask(server, "POST", "/moves", {"from": LOOK})["id"]
         at_kill = watch(server, move, lambda receipt: receipt["moved"] >= count * share)
         server.kill()
-        assert at_kill["state"] == "running", "it was too quick to be killed"
+        assert at_kill["state"] == "running", "the move ended before the kill"
         server.start()
         again = ask(server, "POST", "/moves", {"from": LOOK})
         done = watch(server, again["id"], lambda receipt: receipt["state"] != "running")
@@ -109,8 +109,8 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(
         assert server.stop() == 0
     bodies, left = with_store(data, came_back)
     assert left == 0
-    assert len(bodies) == count, "some are lost"
-    assert bodies.total() == count, "some came twice"
+    assert len(bodies) == count, "some messages are lost"
+    assert bodies.total() == count, "some messages were moved twice"
 
 
 POISON, POISON_READER = "projects/penstock/topics/q-poison", "projects/penstock/subscriptions/q-poison"
@@ -126,7 +126,7 @@ async def fill_poison(queue: AsyncMessageQueue, count: int) -> None:
 
 
 async def redriven(queue: AsyncMessageQueue) -> tuple[Counter[int], int]:
-    """What the queue has, as it was published, and how many messages the poison queue still has."""
+    """Return the messages of the queue, and the number of messages in the poison queue."""
     bodies: Counter[int] = Counter()
     while deliveries := await queue.pull(HOME_READER, AT_ONCE):
         for each in deliveries:
@@ -138,7 +138,7 @@ async def redriven(queue: AsyncMessageQueue) -> tuple[Counter[int], int]:
 
 
 def start_redrive(server: ServerProcess) -> http.client.HTTPConnection:
-    """Ask for a redrive through the Azure door, and do not wait for the answer."""
+    """Request a redrive through the Azure door, without waiting for the answer."""
     target = f"/{ACCOUNT}/q-poison?comp=redrive"
     headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": VERSION}
     headers["Authorization"] = shared_key("POST", target, headers)
@@ -160,7 +160,7 @@ def test_a_kill_during_a_redrive_of_azure_loses_and_doubles_nothing(
             while (left := waiting(server)["backlog_messages"]) > count * (1 - share):
                 assert time.monotonic() < deadline
             server.kill()
-        assert left > 0, "it was too quick to be killed"
+        assert left > 0, "the redrive ended before the kill"
         server.start()
         with closing(start_redrive(server)) as connection:
             answer = connection.getresponse()
@@ -169,12 +169,12 @@ def test_a_kill_during_a_redrive_of_azure_loses_and_doubles_nothing(
         assert server.stop() == 0
     bodies, left = with_store(data, redriven)
     assert left == 0
-    assert len(bodies) == count, "some are lost"
-    assert bodies.total() == count, "some came twice"
+    assert len(bodies) == count, "some messages are lost"
+    assert bodies.total() == count, "some messages were moved twice"
 
 
 def test_a_redrive_asked_for_again_joins_the_one_that_runs(tmp_path: Path) -> None:
-    """A client whose request timed out asks again, and gets the answer of the first redrive."""
+    """A client whose request timed out repeats it, and gets the answer of the first redrive."""
     count, data = 2000, tmp_path / "data"
     with_store(data, lambda queue: fill_poison(queue, count))
     with ServerProcess(tmp_path, f"--data={data}", doors=["http", "azure"]) as server:
@@ -182,13 +182,13 @@ def test_a_redrive_asked_for_again_joins_the_one_that_runs(tmp_path: Path) -> No
             answers = [each.getresponse() for each in (first, second)]
         moved = [int(answer.headers["x-ms-redriven-messages-count"]) for answer in answers]
         assert [answer.status for answer in answers] == [204, 204]
-        assert moved in ([count, count], [count, 0]), "the second joins the first, or comes after it"
+        assert moved in ([count, count], [count, 0]), "the second redrive joins the first, or comes after it"
         assert server.stop() == 0
     bodies, left = with_store(data, redriven)
     assert (len(bodies), bodies.total(), left) == (count, count, 0)
 
 
-def test_a_stopped_server_ends_a_move_and_the_same_request_goes_on(tmp_path: Path) -> None:
+def test_a_stopped_server_ends_a_move_and_the_same_request_continues_it(tmp_path: Path) -> None:
     count, data = 300, tmp_path / "data"
     with_store(data, lambda queue: fill(queue, count))
     with ServerProcess(tmp_path, f"--data={data}", doors=["http"]) as server:

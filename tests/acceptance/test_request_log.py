@@ -1,4 +1,4 @@
-"""The request log of a real server: a line for each request at every door, and nothing that is secret."""
+"""The request log of a real server: one line for each request at every door, without secrets."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SUBSCRIPTION = "projects/cafe/subscriptions/kitchen"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that logs requests. Its log level shows that the lines of requests do not depend on the level."""
+    """Yield a server that logs requests. Its log level shows that the lines of requests do not depend on the level."""
     flags = ("--memory", "--log-requests", "--log-format", "json", "--log-level", "warning")
     with ServerProcess(tmp_path_factory.mktemp("server"), *flags) as served:
         yield served
 
 
 class Lines:
-    """The lines of requests since the object was made. None of them may hold a body, a token or a signature."""
+    """The lines of requests since this object was created. No line may contain a body, a token or a signature."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._server = server
@@ -124,7 +124,7 @@ def test_azure_operations_go_by_their_names_and_their_request_ids(server: Server
     assert (odd["verb"], odd["resource"], odd["result"]) == ("PATCH", "/devstoreaccount1/bills", odd["result"])
 
 
-def test_what_one_read_of_a_text_client_asks_of_a_queue_is_one_line(server: ServerProcess) -> None:
+def test_frames_of_one_read_of_a_text_client_have_one_line_for_each_queue(server: ServerProcess) -> None:
     lines = Lines(server)
     with Client(server.addresses["text"], timeout_seconds=SECONDS) as client:
         assert len(list(client.send_many("to go", [SECRET.encode()] * 3))) == 3

@@ -1,4 +1,4 @@
-"""A server that begins with a seed, looked at through Google's own client: what each convention's page promises."""
+"""A server that starts with a seed, seen through Google's client: it matches the page of each convention."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def clients(server: ServerProcess) -> Iterator[tuple[pubsub_v1.PublisherClient, 
 
 
 def promised(server: ServerProcess, projects: set[str]) -> dict[str, Any]:
-    """project/topic -> its subscriptions, in the words of test_files.py."""
+    """Return the topics as project/topic with their subscriptions, in the form of test_files.py."""
     found: dict[str, Any] = {}
     with clients(server) as (publisher, subscriber):
         for project in projects:
@@ -52,7 +52,7 @@ def promised(server: ServerProcess, projects: set[str]) -> dict[str, Any]:
 
 
 def expected(topology: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the parts that are not looked at here."""
+    """Return the topology without the parts that these tests do not check."""
     return {
         topic: {name: {k: v for k, v in about.items() if k != "retry_policy"} for name, about in readers.items()}
         for topic, readers in topology.items()
@@ -132,12 +132,12 @@ messages = ["first job"]
 """
 
 
-def test_a_seed_of_ours_is_there_before_the_first_client_and_once(tmp_path: Path) -> None:
+def test_a_seed_of_ours_is_applied_once_before_the_first_client(tmp_path: Path) -> None:
     (tmp_path / "seed.toml").write_text(SEED)
     given = ("--data", str(tmp_path / "data"), "--seed", str(tmp_path / "seed.toml"), "--default-project", "demo")
     with ServerProcess(tmp_path, *given, doors=["pubsub", "azure", "text"]) as server:
         _look(server)
-        server.kill()  # a second start finds everything, and publishes nothing again
+        server.kill()  # after a second start nothing is published again
         server.start()
         _look(server)
         with TextClient(server.addresses["text"]) as text:

@@ -1,4 +1,4 @@
-"""`penstock serve` as an operator meets it: the real command in a process of its own."""
+"""Tests of `penstock serve` as an operator uses it: the real command in a process of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def get(server: ServerProcess, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def test_a_server_says_where_it_is_answers_and_leaves_with_0(tmp_path: Path) -> None:
+def test_a_server_prints_its_addresses_answers_and_exits_with_0(tmp_path: Path) -> None:
     with serve(tmp_path, "--memory") as served:
         assert served.ready.keys() == {"pid", "http"}
         assert served.ready["pid"] == served.process.pid
@@ -57,7 +57,7 @@ def test_the_ready_file_of_a_running_server_is_not_taken(tmp_path: Path) -> None
         running = f"the ready file {served.ready_file} belongs to a running server (process {served.ready['pid']})"
         assert (code, said) == (1, f"penstock: {running}; choose another with --ready-file\n")
         assert served.ready_file.read_text() == written
-        served.ready_file.write_text('{"pid": 1}')  # somebody else took it over
+        served.ready_file.write_text('{"pid": 1}')  # another process took the file over
         assert served.stop() == 0
         assert served.ready_file.exists()
 
@@ -67,7 +67,7 @@ def test_ctrl_c_is_as_good_as_a_stop(tmp_path: Path) -> None:
         assert served.stop(signal.SIGINT) == 0
 
 
-def test_a_data_folder_is_made_served_and_served_again(tmp_path: Path) -> None:
+def test_a_data_folder_is_created_and_served_again(tmp_path: Path) -> None:
     for _ in range(2):
         with serve(tmp_path, "--data", str(tmp_path / "data")) as served:
             assert str(tmp_path / "data") in served.banner
@@ -97,7 +97,7 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_leaves_no_folder(tmp_path:
 
 
 @pytest.mark.parametrize("door", ["http", "pubsub", "azure", "text"])
-def test_a_port_that_another_penstock_has_is_said_to_be_its(tmp_path: Path, door: str) -> None:
+def test_an_error_says_that_another_penstock_has_the_port(tmp_path: Path, door: str) -> None:
     closed = [part for each in DOORS if each != door for part in (f"--{each}-port", "off")]
     with ServerProcess(tmp_path, "--memory", doors=[door]) as other:
         port = other.place(door)[1]
@@ -127,7 +127,7 @@ def test_a_failed_start_keeps_a_store_that_was_there(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_start_says_what_it_found(tmp_path: Path) -> None:
+def test_a_start_prints_the_contents_of_the_store(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with open_queue(data) as queue:
         for name in ("orders", "bills"):
@@ -205,7 +205,7 @@ def test_an_unknown_flag_is_a_usage_error() -> None:
 
 @pytest.mark.parametrize("argument", ["--help", "version"])
 def test_help_and_version_load_nothing_heavy(argument: str) -> None:
-    """What makes a start slow is imported by the command that needs it."""
+    """Each command imports its heavy packages itself, so that the others start fast."""
     told = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "penstock", argument],
         check=True,
@@ -215,7 +215,7 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
         env=clean_environment(),
     )
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in told.stderr.splitlines()}
-    assert "click" in loaded, "the list is of what was imported"
+    assert "click" in loaded, "the list has the imported modules"
     assert not loaded & {
         "apsw",
         "cryptography",
@@ -233,13 +233,13 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
 
 
 def without(folder: Path, *packages: str) -> dict[str, str]:
-    """An environment in which these packages cannot be imported."""
+    """Return an environment in which these packages cannot be imported."""
     (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n")
     return {"PYTHONPATH": str(folder)}
 
 
 def test_a_door_without_its_packages_stays_closed_and_says_what_to_install(tmp_path: Path) -> None:
-    ports = {"http": "0", "azure": "off", "text": "off"}  # nobody asks for the others
+    ports = {"http": "0", "azure": "off", "text": "off"}  # no port is given for the other doors
     hidden = without(tmp_path, "google.protobuf", "pyarrow")
     with ServerProcess(tmp_path, "--memory", doors=None, ports=ports, environment=hidden) as served:
         assert served.ready.keys() == {"pid", "http"}
@@ -261,7 +261,7 @@ def test_a_door_that_was_asked_for_and_has_no_packages_is_an_error(tmp_path: Pat
 
 
 def test_a_foreign_distribution_called_penstock_is_named_in_the_log(tmp_path: Path) -> None:
-    """`penstock` on the package index is another project, which installs an import package of the same name."""
+    """Another project has the name `penstock` on the package index, and installs an import package of the same name."""
     described = tmp_path / "foreign" / "penstock-0.3.1.dist-info"
     described.mkdir(parents=True)
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: penstock\nVersion: 0.3.1\n")

@@ -1,6 +1,6 @@
-"""The vendors' commands, started as each Testcontainers module starts them, with the vendors' own clients.
+"""The vendors' commands as each Testcontainers module starts them, with the vendors' own clients.
 
-The command lines and what is waited for are those of the modules; ports are free ones.
+The command lines and the awaited log messages are those of the modules. The ports are free ones.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tests.acceptance.azure_server import ACCOUNT, KEY
 from tests.acceptance.shim import Shim, write_shims
 from tests.server_process import SECONDS, refused
 
-# Theirs is /bin/sh, which in the image is bash: it becomes what it starts, where dash would stay between.
+# The modules use /bin/sh, which is bash in the image. Bash replaces itself with the command, and dash would not.
 SHELL = ("bash", "-c")
 START = "gcloud beta emulators pubsub start --host-port 0.0.0.0:0"
 PIECES = ("gcloud", "beta", "emulators", "pubsub", "start", "--host-port", "0.0.0.0:0")
 LISTENS = r"Server started, listening on (\d+)"
-# Language -> command, and the log message that says it is ready.
+# Language -> command, and the log message that says that it is ready.
 PUBSUB = {
     "java": ((*SHELL, START), r"(?s).*started.*$"),
     "go": ((*SHELL, f"{START} --project=test-project"), "started"),
@@ -56,7 +56,7 @@ AS_FIRST_PROCESS = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"
 
 @contextmanager
 def pubsub_clients(port: int) -> Iterator[tuple[pubsub_v1.PublisherClient, pubsub_v1.SubscriberClient]]:
-    """As the Python module makes them."""
+    """Yield clients that are created as the Python module creates them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PUBSUB_EMULATOR_HOST", f"localhost:{port}")
         options = {"client_options": {"api_endpoint": f"localhost:{port}"}, "credentials": AnonymousCredentials()}
@@ -78,7 +78,7 @@ def round_trip(port: int, project: str = "test-project") -> None:
 
 
 @pytest.mark.parametrize("language", PUBSUB)
-def test_the_pubsub_module_of_a_language_gets_what_it_waits_for(tmp_path: Path, language: str) -> None:
+def test_the_pubsub_module_of_a_language_gets_its_log_message(tmp_path: Path, language: str) -> None:
     command, message = PUBSUB[language]
     with Shim(tmp_path, command) as shim:
         shim.wait_for(message)
@@ -104,8 +104,8 @@ def test_the_pubsub_module_of_python_calls_without_waiting(tmp_path: Path) -> No
         round_trip(port)
 
 
-def test_what_is_waited_for_comes_when_the_seed_is_there(tmp_path: Path) -> None:
-    """And the ports of the images that seed by variables are open, the ready port last."""
+def test_the_awaited_message_comes_after_the_seed(tmp_path: Path) -> None:
+    """Images that seed by variables open their ports then, and the ready port last."""
     variables = {"PENSTOCK_SEED": "auto", "PUBSUB_PROJECT1": "demo,orders:billing~30,plain"}
     ports = {"PENSTOCK_PUBSUB_SECOND_PORT": "0", "PENSTOCK_READY_PORT": "0"}
     with Shim(tmp_path, (*SHELL, START), **variables, **ports) as shim:
@@ -186,7 +186,7 @@ def listening(shim: Shim, service: str) -> int:
 
 
 @pytest.mark.parametrize("language", AZURITE)
-def test_the_azurite_module_of_a_language_gets_what_it_waits_for(tmp_path: Path, language: str) -> None:
+def test_the_azurite_module_of_a_language_gets_its_log_message(tmp_path: Path, language: str) -> None:
     with Shim(tmp_path, (*AZURITE[language], *FREE_PORTS)) as shim:
         blob, queue, table = (listening(shim, service) for service in ("Blob", "Queue", "Table"))
         for port in (blob, table):
@@ -201,7 +201,7 @@ def test_the_azurite_module_of_a_language_gets_what_it_waits_for(tmp_path: Path,
 
 
 def test_the_azurite_module_of_python_gives_accounts_and_no_command(tmp_path: Path) -> None:
-    """So the image's own command has to serve them, and to answer at the first of the ports."""
+    """So the image's own command has to serve the accounts, and to answer at the first of the ports."""
     ports = {f"PENSTOCK_{name}_PORT": "0" for name in ("AZURE", "AZURE_BLOB", "AZURE_TABLE")}
     closed = {f"PENSTOCK_{name}_PORT": "off" for name in ("HTTP", "TEXT", "FLIGHT", "PUBSUB")}
     settings = {"PENSTOCK_SEED": "auto", "PENSTOCK_MEMORY": "1", "PENSTOCK_HOST": "0.0.0.0"}
@@ -217,7 +217,7 @@ def test_the_azurite_module_of_python_gives_accounts_and_no_command(tmp_path: Pa
 
 @pytest.fixture
 def first_process(tmp_path: Path) -> Iterator[Shim]:
-    """The shim as process 1, which has an orphan before it begins to serve."""
+    """Yield the shim as process 1, with an orphan that exists before it begins to serve."""
     tried = subprocess.run([*AS_FIRST_PROCESS, "true"], capture_output=True, check=False, timeout=SECONDS)
     if tried.returncode:
         pytest.skip("NOT TRIED: this machine does not let us make a process namespace")
@@ -228,7 +228,7 @@ def first_process(tmp_path: Path) -> Iterator[Shim]:
 
 
 def first_of(shim: Shim) -> psutil.Process:
-    """Process 1, as this namespace sees it."""
+    """Return process 1 of this namespace."""
     (first,) = psutil.Process(shim.process.pid).children()
     return first
 
@@ -239,16 +239,19 @@ def test_as_first_process_it_stops_at_a_signal(first_process: Shim, number: int)
     assert first_process.stop_seconds() < 1
 
 
-def test_as_first_process_it_collects_what_others_left(first_process: Shim) -> None:
+def test_as_first_process_it_reaps_orphans(first_process: Shim) -> None:
     orphans = [each for each in first_of(first_process).children() if each.name() == "sleep"]
     assert len(orphans) == 1
     orphans[0].kill()
-    orphans[0].wait(SECONDS)  # until nothing is left of it
+    orphans[0].wait(SECONDS)  # until the namespace is empty
     assert "zombie" not in [each.status() for each in first_of(first_process).children()]
 
 
 def test_as_first_process_ctrl_c_is_one_signal(first_process: Shim, tmp_path: Path) -> None:
-    """A terminal tells the first process and the server; told twice, the server would leave without closing."""
+    """A terminal sends the signal to the first process and to the server.
+
+    A second signal would stop the server without closing.
+    """
     ours, theirs = pty.openpty()
     command = [*AS_FIRST_PROCESS, *SHELL, f"exec {START}"]
     shell = subprocess.Popen(
@@ -273,7 +276,7 @@ def test_as_first_process_ctrl_c_is_one_signal(first_process: Shim, tmp_path: Pa
 # ---------------------------------------------------------------------- the scripts
 
 
-def test_scripts_are_written_for_everybody_and_never_over_another_command(tmp_path: Path) -> None:
+def test_scripts_are_readable_by_all_users_and_replace_no_other_command(tmp_path: Path) -> None:
     write_shims(tmp_path / "a")
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert names == ["azurite", "azurite-queue", "gcloud"]
@@ -295,6 +298,6 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("words", [["auth", "login"], ["components", "install", "beta", "--quiet"], []])
-def test_another_command_of_gclouds_is_told_what_this_is(words: list[str]) -> None:
+def test_other_gcloud_commands_are_refused_with_an_explanation(words: list[str]) -> None:
     code, sentence = refused("gcloud", *words)
     assert (code, sentence.count("\n")) == (2, 1)

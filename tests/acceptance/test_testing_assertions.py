@@ -1,4 +1,4 @@
-"""The assertions of the test kit, with Google's, Azure's and our text client."""
+"""The assertions of the test kit, with Google's and Azure's clients and Penstock's text client."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from google.cloud.pubsub_v1.types import PublisherOptions
 from penstock.errors import NotFoundError, UnavailableError
 from penstock.testing import Project, Queue, Server, Subscription, Topic, server
 
-SECONDS = 60.0  # only a failing test waits so long
-SHORTLY = 0.2  # for what is not going to happen
+SECONDS = 60.0  # only a failing test waits this long
+SHORTLY = 0.2  # seconds to wait for something that must not happen
 
-pytestmark = pytest.mark.filterwarnings("ignore:The return_immediately flag")  # it is how one looks without waiting
+# the flag makes a pull return without waiting
+pytestmark = pytest.mark.filterwarnings("ignore:The return_immediately flag")
 
 
 class Google:
@@ -233,7 +234,7 @@ def test_settle_with_an_automatic_clock(google: Google) -> None:
 
 
 def test_settle_says_why_an_automatic_clock_stands_still(google: Google) -> None:
-    """Nobody has asked for the message yet."""
+    """No consumer has requested the message yet."""
     google.project.azure_queue_service().create_queue("work").send_message("later", visibility_timeout=7200)
     google.clock.automatic()
     text = refused(google.project.settle, seconds=SHORTLY)
@@ -323,7 +324,7 @@ def test_never_redelivered(google: Google) -> None:
 
 
 def test_an_incomplete_history_raises_unavailable() -> None:
-    """The stories of all projects are one ring."""
+    """The stories of all projects share one ring buffer."""
     with server() as own:
         google = Google(own.project()).subscribe()
         number = google.publish("one")

@@ -1,4 +1,4 @@
-"""Invalid arguments of the test kit: one sentence each, without an effect."""
+"""Invalid arguments of the test kit: each is refused with one sentence, and has no effect."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.server_process import ROOT, clean_environment
 
-SECONDS = 300.0  # only a failing test waits so long
+SECONDS = 300.0  # only a failing test waits this long
 GUIDE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 
@@ -63,7 +63,7 @@ def test_workers_share_a_server_and_no_project(tmp_path: Path) -> None:
 
 
 def _wait_for_end_of(pid: int) -> None:
-    """It ends after the run that it was for."""
+    """Wait until the server process of a test run has ended."""
     never = threading.Event()
     for _ in range(int(SECONDS * 20)):
         try:
@@ -143,7 +143,7 @@ def test_a_failed_assertion_shows_the_line_of_the_test(tmp_path: Path) -> None:
         "AssertionError: No message with the id 5 was published to orders",
     ):
         assert re.search(rf"^E +{re.escape(line)}$", done.stdout, re.MULTILINE), (line, done.stdout)
-    assert "penstock/testing" not in done.stdout, "the lines of the kit are of no use to its users"
+    assert "penstock/testing" not in done.stdout, "a traceback does not show the code of the kit"
 
 
 MARKED = """

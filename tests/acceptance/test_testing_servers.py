@@ -1,4 +1,4 @@
-"""Servers of the test kit without pytest: settings, failures, closing."""
+"""Servers of the test kit without pytest: settings, failures and closing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from penstock.errors import InvalidArgumentError, UnavailableError
 from penstock.testing import Server, server, vendors
 
-SECONDS = 60.0  # only a failing test waits so long
+SECONDS = 60.0  # only a failing test waits this long
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,10 @@ def test_a_held_publish_is_stored_before_the_project_ends(penstock: Server) -> N
 
 
 def test_closing_waits_for_a_retried_publish(penstock: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its next attempt may be seconds away: the project does not wait so long, and the client gets an answer."""
+    """The client's next attempt may be seconds away.
+
+    The project does not wait for it, and the client gets an answer.
+    """
     monkeypatch.setattr(vendors, "CLOSE_SECONDS", 0)
     project = penstock.project()
     publisher, orders = project.google_publisher(), project.topic("orders")

@@ -1,4 +1,4 @@
-"""Crowds: thousands of clients that do nothing, or do it slowly, and what that costs everybody else."""
+"""Crowds: thousands of idle or slow clients, and their cost for other clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def crowd(server: TextServer, count: int, stack: ExitStack) -> list[socket.socket]:
-    """So many connections, from more than one address if one has not enough ports."""
+    """Open `count` connections, from several local addresses if one has not enough ports."""
     clients = []
     for number in range(count):
         client = socket.create_connection(server.address, 30, source_address=(f"127.0.0.{1 + number // 10_000}", 0))
@@ -25,7 +25,7 @@ def crowd(server: TextServer, count: int, stack: ExitStack) -> list[socket.socke
 
 
 def test_idle_connections_cost_little_and_a_stop_is_quick(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
-    """T-041, T-063: every one of them has spoken once, and is answered after the others came."""
+    """T-041, T-063: each client sends one message, and is answered after all others have connected."""
     count = rounds(2000, 10_000)
     with TextServer(tmp_path, "--memory") as server, ExitStack() as stack:
         with Plug(server.address) as first:
@@ -44,7 +44,7 @@ def test_idle_connections_cost_little_and_a_stop_is_quick(tmp_path: Path, rounds
 
 
 class Drip:
-    """Clients that send one byte a second each, for as long as they are let."""
+    """Clients that send one byte a second each, until the server closes them."""
 
     def __init__(self, clients: list[socket.socket]) -> None:
         self._clients = clients
@@ -68,13 +68,16 @@ class Drip:
                 try:
                     client.send(frame[place : place + 1])
                 except OSError:
-                    continue  # closed, as it should be
+                    continue  # the server closed the connection, as it should
                 if number % 20 == 0 and self._stop.wait(20 / len(self._clients)):
                     return
 
 
 def batch_cost(server: TextServer, batches: int) -> float:
-    """CPU seconds the server spends on a confirmed batch of an honest client, whatever else the machine does."""
+    """Return the CPU seconds that the server spends on a confirmed batch of one client.
+
+    Other load of the machine is not included.
+    """
     before = server.cpu_seconds()
     with Plug(server.address) as client:
         for _ in range(batches):
@@ -84,7 +87,7 @@ def batch_cost(server: TextServer, batches: int) -> float:
 
 
 def test_a_thousand_slow_clients_do_not_slow_an_honest_one(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
-    """T-061: and each of them is closed when its time is over."""
+    """T-061: each slow client is disconnected at its time limit."""
     count, batches = rounds(500, 1000), rounds(2000, 20_000)
     with TextServer(tmp_path, "--memory", "--log-level", "error", text_frame_seconds="3") as server:
         alone = batch_cost(server, batches)
@@ -101,8 +104,8 @@ def test_a_thousand_slow_clients_do_not_slow_an_honest_one(tmp_path: Path, round
         assert server.stop() == 0
 
 
-def test_consumers_with_windows_larger_than_a_block_hear_a_backlog_in_order(tmp_path: Path) -> None:
-    """T-014: with producers beside them that keep the disk busy."""
+def test_consumers_with_windows_larger_than_a_block_get_a_backlog_in_order(tmp_path: Path) -> None:
+    """T-014: producers keep the disk busy meanwhile."""
     backlog = [b"%05d" % number for number in range(12_000)]
     with TextServer(tmp_path) as server, ExitStack() as stack:
         consumers = [stack.enter_context(Plug(server.address, version=version)) for version in (1, 2)]

@@ -1,6 +1,6 @@
-"""A message sent here is received through the Google door and the Azure door, and the other way round.
+"""Messages of the text door that are received through the Google door and the Azure door, and the other way round.
 
-The clients of Pub/Sub and Azure are the vendors' own; the text client is a socket.
+The clients of Pub/Sub and Azure are the vendors' own. The text client is a socket.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUBSCRIPTION = f"projects/{ACCOUNT}/subscriptions/{QUEUE}"
 
 
 class Doors:
-    """One client for each door, all of the same queue."""
+    """One client for each door, all for the same queue."""
 
     def __init__(self, server: TextServer) -> None:
         self.server = server
@@ -53,7 +53,7 @@ class Doors:
         with Plug(self.server.address) as consumer:
             consumer.consume(QUEUE.encode(), 1)
             ((content, message_id),) = consumer.hear_messages(1)
-            consumer.consume(QUEUE.encode(), 0)  # no more than this one
+            consumer.consume(QUEUE.encode(), 0)  # no more messages than this one
             consumer.ack(QUEUE.encode(), message_id)
             consumer.send(b"certain", b"")
             consumer.hear_ids(1)
@@ -92,7 +92,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 @pytest.mark.parametrize(
     ("into", "out"), [("text", "google"), ("text", "azure"), ("google", "text"), ("azure", "text")]
 )
-def test_what_goes_in_by_one_door_comes_out_by_another(doors: Doors, into: str, out: str) -> None:
+def test_messages_of_one_door_are_received_through_another(doors: Doors, into: str, out: str) -> None:
     """T-012: a queue is a topic and a subscription like any other."""
     contents = [f"from {into} to {out}: {number} <&> ☃".encode() for number in range(3)]
     for content in contents:
@@ -100,14 +100,14 @@ def test_what_goes_in_by_one_door_comes_out_by_another(doors: Doors, into: str, 
     assert [getattr(doors, f"take_{out}")() for _ in contents] == contents
 
 
-def test_what_a_text_client_held_is_there_for_the_others_when_it_leaves(doors: Doors) -> None:
+def test_leased_messages_of_a_text_client_are_released_when_it_disconnects(doors: Doors) -> None:
     """T-033, T-034."""
     doors.send_azure(b"held")
     with Plug(doors.server.address) as consumer:
         consumer.consume(QUEUE.encode(), 1)
         assert consumer.hear_messages(1)[0][0] == b"held"
         assert list(doors.azure.receive_messages(max_messages=1)) == []
-    for _ in range(100):  # the server sees the end of the connection a moment later
+    for _ in range(100):  # the server may see the end of the connection later
         messages = list(doors.azure.receive_messages(max_messages=1))
         if messages:
             break
@@ -116,7 +116,7 @@ def test_what_a_text_client_held_is_there_for_the_others_when_it_leaves(doors: D
 
 
 def test_a_queue_deleted_through_azure_stays_deleted_under_a_text_consumer(doors: Doors) -> None:
-    """T-045: the consumer of our own client gets an error, and its open window does not make the queue again."""
+    """T-045: the consumer of Penstock's client gets an error, and its open window does not create the queue again."""
     with TextClient(doors.server.addresses["text"]) as client:
         client.send(QUEUE, b"one")
         messages = client.consume(QUEUE, window=10)

@@ -1,4 +1,4 @@
-"""The programs of the text door under `examples/`, its command line and its page, against a real server."""
+"""The programs of the text door under `examples/`, its command line and its page, run against a real server."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_consumer_on_the_command_line_stops_if_the_server_stays_away(tmp_path:
     assert error.startswith("penstock: No connection to the endpoint")
 
 
-def test_what_goes_wrong_on_the_command_line_is_a_sentence(server: TextServer) -> None:
+def test_errors_on_the_command_line_are_one_sentence(server: TextServer) -> None:
     """T-011."""
     for code, arguments in (
         (1, ["send", "a/b", "x"]),

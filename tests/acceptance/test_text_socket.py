@@ -1,4 +1,4 @@
-"""The text door as a stranger meets it: the real server, and a client made of nothing but `socket`."""
+"""The text protocol from outside: a real server, and a client that is only a socket."""
 
 from __future__ import annotations
 
@@ -104,13 +104,14 @@ def test_a_stop_is_clean_with_clients_that_say_nothing(tmp_path: Path) -> None:
         assert server.stop() == 0
         assert time.monotonic() - started < 5
         for plug in plugs:
-            with pytest.raises((EOFError, ConnectionResetError)):  # a reset: it was never accepted
+            # a reset means that the connection was never accepted
+            with pytest.raises((EOFError, ConnectionResetError)):
                 plug.hear()
             plug.close()
 
 
 def test_the_door_has_a_unix_socket_and_limits_of_its_own(tmp_path: Path) -> None:
-    """T-060, T-066: settings reach the door."""
+    """T-060, T-066: the settings reach the door."""
     path = tmp_path / "text.sock"
     settings = {"text_unix_socket": str(path), "text_message_bytes_max": "100", "default_project": "mine"}
     with TextServer(tmp_path, "--memory", **settings) as server:

@@ -1,4 +1,4 @@
-"""Moved time with Azure's client."""
+"""A moved clock with Azure's client."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_message_expires_after_seven_days_unless_its_ttl_is_infinite(work: Any
 
 
 def test_a_worker_moves_a_message_to_the_poison_queue_after_five_failures(penstock_project: Project) -> None:
-    """As Azure Functions does."""
+    """The worker does the same as Azure Functions."""
     service = penstock_project.azure_queue_service()
     work, poison = service.create_queue("work"), service.create_queue("work-poison")
     work.send_message("bad")
@@ -128,7 +128,7 @@ def test_an_account_sas_expires_by_the_clock_of_its_project(work: Any, penstock_
         penstock_project.clock.advance(minutes=61)
         with pytest.raises(ClientAuthenticationError, match="not valid in the specified time frame"):
             guest.get_queue_client("work").send_message("late")
-    assert texts(work) == ["in time"], "the key of the account is as good as ever"
+    assert texts(work) == ["in time"], "the key of the account is still valid"
 
 
 def test_a_queue_sas_starts_by_the_clock_of_its_project(work: Any, penstock_project: Project) -> None:

@@ -1,4 +1,4 @@
-"""Moved time with Google's client, over weeks and without sleeping."""
+"""A moved clock with Google's client, over weeks and without sleeping."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from google.cloud.pubsub_v1.types import PublisherOptions
 
 from penstock.testing import Project, ProjectClock, Server
 
-SECONDS = 60.0  # only a failing test waits so long
+SECONDS = 60.0  # only a failing test waits this long
 
-pytestmark = pytest.mark.filterwarnings("ignore:The return_immediately flag")  # it is how one looks without waiting
+# the flag makes a pull return without waiting
+pytestmark = pytest.mark.filterwarnings("ignore:The return_immediately flag")
 
 
 class Billing:
-    """A topic and a subscription of the test's project."""
+    """A topic and a subscription in the test's project."""
 
     def __init__(self, project: Project) -> None:
         self.project, self.clock = project, project.clock
@@ -69,7 +70,7 @@ def billing(penstock_project: Project) -> Billing:
 
 @pytest.mark.parametrize("creator", ["Google's client", "the admin API"])
 def test_a_late_ack_counts_for_every_kind_of_subscription(billing: Billing, creator: str) -> None:
-    """Google Pub/Sub: an ack after the deadline may still succeed, as long as the message was not delivered again."""
+    """In Google Pub/Sub an ack after the deadline may still succeed, as long as the message was not delivered again."""
     billing.clock.freeze()
     if creator == "the admin API":
         billing.project.server.admin.post("/subscriptions", {"name": billing.name, "topic": billing.topic})
@@ -120,7 +121,8 @@ def test_one_advance_delivers_every_retry_on_the_way(billing: Billing) -> None:
     policy = {"minimum_backoff": timedelta(seconds=10), "maximum_backoff": timedelta(seconds=600)}
     billing.subscribe(retry_policy=policy)
     billing.clock.freeze()
-    billing.clock.patience_seconds = 10  # a busy machine may be slow; who answers is not waited for
+    # a busy machine may be slow; the clock moves on as soon as the client has answered
+    billing.clock.patience_seconds = 10
     with billing.listen(lambda message: message.nack()) as received:
         billing.publish("poison")
         received.get(timeout=SECONDS)
@@ -158,7 +160,7 @@ def test_after_seven_days_an_unacked_message_is_gone(billing: Billing) -> None:
 
 
 def test_a_message_expires_exactly_at_the_end_of_its_retention(billing: Billing) -> None:
-    """As a lease, a time to live and an expiration are over then."""
+    """Leases, times to live and subscriptions end at their exact time, too."""
     billing.clock.freeze()
     billing.subscribe(message_retention_duration=timedelta(days=7)).publish("old")
     billing.clock.advance(days=7)
@@ -183,7 +185,7 @@ def test_a_subscription_with_an_open_stream_does_not_expire(billing: Billing) ->
 
 
 def test_leases_of_a_running_listener_are_extended_for_an_hour(billing: Billing) -> None:
-    """By default that is an hour."""
+    """The client's default is an hour."""
     billing.subscribe(ack_deadline_seconds=10)
     billing.clock.freeze()
     with billing.listen() as received:
@@ -229,7 +231,8 @@ def test_order_is_kept_after_a_nack(billing: Billing) -> None:
     billing.subscribe(enable_message_ordering=True, retry_policy=policy)
     publisher = billing.project.google_publisher(publisher_options=PublisherOptions(enable_message_ordering=True))
     billing.clock.freeze()
-    billing.clock.patience_seconds = 10  # a busy machine may be slow; who answers is not waited for
+    # a busy machine may be slow; the clock moves on as soon as the client has answered
+    billing.clock.patience_seconds = 10
     failed, seen = threading.Event(), list[bytes]()
 
     def answer(message: Any) -> None:
@@ -246,7 +249,7 @@ def test_order_is_kept_after_a_nack(billing: Billing) -> None:
         assert failed.wait(SECONDS)
         billing.clock.advance(60)
         billing.project.settle()
-    assert seen[-2:] == [b"1", b"2"], "the client may have had 2 already; what counts comes after 1"
+    assert seen[-2:] == [b"1", b"2"], "the client may have received 2 before; 1 and 2 must come last"
 
 
 def test_a_waiting_pull_is_answered_when_a_message_is_due(billing: Billing, penstock: Server) -> None:
@@ -261,7 +264,7 @@ def test_a_waiting_pull_is_answered_when_a_message_is_due(billing: Billing, pens
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    while billing.clock.show()["next_due"] is None:  # until it waits
+    while billing.clock.show()["next_due"] is None:  # until the pull waits
         pass
     billing.clock.advance(600)
     assert [each.message.data for each in answers.get(timeout=SECONDS)] == [b"one"]
@@ -305,7 +308,7 @@ def test_projects_have_separate_clocks(penstock: Server, billing: Billing) -> No
 
 
 class Endpoint(ThreadingHTTPServer):
-    """Refuses as often as it is told, then accepts."""
+    """A web server that refuses a given number of requests, and then accepts."""
 
     def __init__(self, refusals: int) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

@@ -1,4 +1,4 @@
-"""A real server process with its text door open, and a client made of nothing but `socket`."""
+"""A server process with its text door open, and a client that is only a socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TextServer(ServerProcess):
 
 
 class Plug:
-    """A client with a socket and the document beside it; it knows no code of Penstock."""
+    """A client that is written from the protocol's document. It uses no code of Penstock."""
 
     def __init__(self, address: tuple[str, int], *, line: bool = False, version: int = 2) -> None:
         self.socket = socket.create_connection(address, SECONDS)
@@ -51,7 +51,7 @@ class Plug:
         self.socket.sendall(b"".join(self.frame(4, (1, queue), (3, each)) for each in ids))
 
     def hear(self) -> tuple[int, dict[int, bytes]]:
-        """The type of the next message and its packages; EOFError when there is no next message."""
+        """Read the next message and return its type and packages. Raise EOFError at the end of the connection."""
         gap = len(self.gap)
         header = self._read(8 + gap)
         assert header[:3] == b"H%02d" % self.version, header
@@ -63,7 +63,7 @@ class Plug:
         return int(header[3:6]), packages
 
     def hear_ids(self, count: int) -> list[bytes]:
-        """Confirmations."""
+        """Read confirmations and return their ids."""
         ids = []
         for _ in range(count):
             kind, packages = self.hear()
@@ -72,7 +72,7 @@ class Plug:
         return ids
 
     def hear_messages(self, count: int) -> list[tuple[bytes, bytes]]:
-        """Dispatches, as contents and ids."""
+        """Read dispatches and return their contents and ids."""
         messages = []
         for _ in range(count):
             kind, packages = self.hear()
