@@ -1,6 +1,6 @@
-"""The journals every conformance test runs on.
+"""The journals that every conformance test runs on.
 
-What a test asks of one journal it asks of all; only durability itself is asked of the durable.
+All journals pass the same tests. Only tests of durability are limited to durable journals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Open = Callable[[], Journal]
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A data folder in memory where there is such a thing: these tests are about content, not about the disk."""
+    """Yield a data folder, in memory where the system has a file system for it.
+
+    These tests do not depend on the disk.
+    """
     fast = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=fast if fast.is_dir() else None) as folder:
         yield Path(folder) / "data"
@@ -36,7 +39,7 @@ def journal(request: pytest.FixtureRequest, folder: Path) -> Iterator[Journal]:
 
 @pytest.fixture(params=["sqlite"])
 def reopen(request: pytest.FixtureRequest, folder: Path) -> Iterator[Open]:
-    """Opens the durable journal; called again, it closes the one before and opens its store anew."""
+    """Return a function that opens the durable journal. Each call closes the journal and opens its store again."""
     opened: list[Journal] = []
 
     def reopen() -> Journal:

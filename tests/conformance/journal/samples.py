@@ -34,13 +34,13 @@ def dump(number: int, size: int = 0) -> StateDump:
 
 
 def publish(journal: Journal, topic: int, *bounds: int) -> None:
-    """One commit per pair of neighbouring bounds."""
+    """Publish one commit for each pair of neighbouring bounds."""
     for first, until in pairwise(bounds):
         journal.commit(Commit([], [batch(topic, first, until)]))
 
 
 def settle(journal: Journal) -> int:
-    """Do all idle-time work; how many slices it took."""
+    """Do all idle-time work, and return the number of slices."""
     slices = 0
     while journal.maintain():
         slices += 1

@@ -1,4 +1,4 @@
-"""Backups of a store and what comes back from them; every fault in one is found and named."""
+"""Backups of a store and their restores. Every fault in a backup is found and named."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def go_on(data: Path, topic: str = "a", count: int = 10) -> None:
         fill(queue, topic, [b"more %d" % number for number in range(count)])
 
 
-# ---------------------------------------------------------------------- what comes back
+# ---------------------------------------------------------------------- restores
 
 
 def test_a_restored_store_holds_what_the_store_held(data: Path, folder: Path, restored: Path) -> None:
@@ -67,10 +67,12 @@ def test_a_restored_store_holds_what_the_store_held(data: Path, folder: Path, re
     assert contents(restored) == contents(data)
     assert (report.topics, report.messages) == (2, 105)
     assert {path.name for path in restored.iterdir()} == {"penstock.db", "mark", "lock"}
-    assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}, "as private as the store"
+    assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}, (
+        "the restored store is as private as the first"
+    )
 
 
-def test_it_goes_on_as_any_store(data: Path, folder: Path, restored: Path) -> None:
+def test_a_restored_store_can_be_used(data: Path, folder: Path, restored: Path) -> None:
     back_up(data, folder)
     restore(folder, restored)
     go_on(restored)
@@ -90,15 +92,15 @@ def test_slices_and_files_of_any_size_give_the_same(data: Path, folder: Path, re
 
 
 def test_a_restored_store_is_another_one(data: Path, folder: Path, restored: Path) -> None:
-    """The old one may have gone on: what clients remember of it must not name different messages here."""
+    """The old store may still be in use, so its message ids and receipts must not name messages of the new one."""
     back_up(data, folder)
     restore(folder, restored, keep_identity=False)
     old, new = contents(data), contents(restored)
     assert new.messages == old.messages
     assert new.dump.identity != old.dump.identity
-    assert new.dump.secret != old.dump.secret, "receipts that are computed are not good here"
+    assert new.dump.secret != old.dump.secret, "receipts of the old store are not valid"
     for before, after in zip(old.dump.topics, new.dump.topics, strict=True):
-        assert after.first_id == first_id(new.dump.identity, after.number), "ids of messages are not used again"
+        assert after.first_id == first_id(new.dump.identity, after.number), "message ids are not used again"
         assert after._replace(first_id=before.first_id) == before
 
 
@@ -112,7 +114,7 @@ def test_nothing_but_the_identity_changes(data: Path, folder: Path, restored: Pa
 
 
 class Busy(sqlite_rows.SqliteRows):
-    """A store that has a message more whenever somebody looks."""
+    """A store that gets a new message before every read."""
 
     def __init__(self, data: Path, queue: MessageQueue) -> None:
         super().__init__(data)
@@ -120,13 +122,13 @@ class Busy(sqlite_rows.SqliteRows):
 
     def _slice(self, *question: Any) -> list[Any]:
         self._looks += 1
-        assert self._looks < 2000, "it does not end"
+        assert self._looks < 2000, "the backup does not end"
         fill(self._queue, "a", [b"more"])
         return super()._slice(*question)
 
 
-def test_a_store_that_is_never_quiet_is_backed_up_all_the_same(data: Path, folder: Path, restored: Path) -> None:
-    """With a message more whenever it looks, it would otherwise copy for ever."""
+def test_a_busy_store_is_backed_up(data: Path, folder: Path, restored: Path) -> None:
+    """Without a limit, the backup would copy new messages forever."""
     with open_store(data) as queue:
         busy = Busy(data, queue)
         report = writing.write_backup(busy, folder, now=0, progress=lambda _: None)
@@ -136,8 +138,8 @@ def test_a_store_that_is_never_quiet_is_backed_up_all_the_same(data: Path, folde
     assert len(contents(restored).messages[1]) <= report.messages
 
 
-def test_it_rests_after_each_slice_but_not_where_it_must_catch_up(data: Path, folder: Path) -> None:
-    """Whoever publishes meanwhile has the disk and the processors in between; the end comes all the same."""
+def test_a_backup_pauses_after_each_slice_except_the_last_ones(data: Path, folder: Path) -> None:
+    """Other clients get the disk and the processors between the slices. The backup still ends."""
     did = list[str]()
     with open_store(data) as queue, patch.multiple(rows, WRITE_BYTES=100), patch.multiple(sqlite_rows, SLICE_BYTES=1):
         busy = Busy(data, queue)
@@ -147,7 +149,7 @@ def test_it_rests_after_each_slice_but_not_where_it_must_catch_up(data: Path, fo
         busy.close()
     copying = did[: did.index("checking")]
     assert copying[:100] == ["copying", "rest"] * 50
-    assert copying[-2:] == ["copying", "copying"], "the last are under the one view"
+    assert copying[-2:] == ["copying", "copying"], "the last slices share one view"
     assert did[len(copying) :] == ["checking", "rest"] * did.count("checking")
     assert did.count("checking") > 50
 
@@ -161,7 +163,7 @@ def test_only_what_is_new_is_copied(data: Path, folder: Path, restored: Path) ->
     go_on(data)
     second = back_up(data, folder)
     assert (first.number, second.number) == (1, 2)
-    assert second.messages == first.messages - 30 + 10, "what was acked is gone by then"
+    assert second.messages == first.messages - 30 + 10, "acked messages are deleted by then"
     assert first.taken_over_bytes == 0
     assert second.taken_over_bytes > 15_000 > 3_000 > second.copied_bytes
     assert files.items() <= {path.name: path.stat().st_mtime_ns for path in folder.glob("messages-*")}.items()
@@ -189,7 +191,7 @@ def test_files_go_when_nothing_in_them_is_needed(data: Path, folder: Path, resto
     assert contents(restored) == contents(data)
 
 
-def test_what_was_forgotten_between_two_backups_is_no_gap(data: Path, folder: Path, restored: Path) -> None:
+def test_messages_forgotten_between_two_backups_are_not_a_gap(data: Path, folder: Path, restored: Path) -> None:
     back_up(data, folder)
     with open_store(data) as queue:
         fill(queue, "b", [b"never copied"] * 5)
@@ -204,7 +206,7 @@ def test_what_was_forgotten_between_two_backups_is_no_gap(data: Path, folder: Pa
 
 
 def test_facts_that_snapshots_made_superfluous_are_not_missed(data: Path, folder: Path, restored: Path) -> None:
-    """Each closing ends with a snapshot; the facts up to the older of two go."""
+    """Each close writes a snapshot, and deletes the facts up to the older one of two snapshots."""
     back_up(data, folder)
     for _ in range(3):
         go_on(data)
@@ -235,7 +237,7 @@ def test_a_flipped_bit_anywhere_is_found_and_the_file_named(
             _flip(path, place)
             with pytest.raises(DamagedStoreError, match=path.name):
                 restore(folder, restored)
-            assert not restored.exists(), "nothing was made of it"
+            assert not restored.exists(), "no store was created"
             _flip(path, place)
     restore(folder, restored)
 
@@ -291,7 +293,7 @@ def test_a_manifest_of_another_store_fits_nothing(data: Path, folder: Path, rest
 
 
 def test_a_manifest_that_was_edited_is_not_believed(data: Path, folder: Path, restored: Path) -> None:
-    """Even with a checksum of its own that fits."""
+    """A matching checksum in the edited manifest does not help."""
     back_up(data, folder)
     record = json.loads((folder / "manifest").read_text().partition("\n")[0])
     faults = [("commit", record["commit"] - 1), ("store", "0" * 32), ("batches", [])]
@@ -335,7 +337,7 @@ def test_the_folder_of_another_store_is_refused(data: Path, folder: Path, tmp_pa
         back_up(data, folder)
 
 
-def test_a_restored_store_does_not_go_on_in_the_folder_of_the_old_one(data: Path, folder: Path, restored: Path) -> None:
+def test_a_restored_store_does_not_continue_the_backup_of_the_old_one(data: Path, folder: Path, restored: Path) -> None:
     back_up(data, folder)
     restore(folder, restored, keep_identity=False)
     with pytest.raises(FailedPreconditionError, match="the backup of another store"):
@@ -344,7 +346,10 @@ def test_a_restored_store_does_not_go_on_in_the_folder_of_the_old_one(data: Path
 
 @pytest.mark.parametrize("snapshots", [0, 3])
 def test_another_history_of_the_same_store_is_refused(data: Path, folder: Path, tmp_path: Path, snapshots: int) -> None:
-    """As after an accepted loss: the same numbers, other messages. Snapshots make the facts that would tell go."""
+    """Such a history begins when data loss is accepted: the numbers are the same, and the messages differ.
+
+    With snapshots, the facts that show the difference are deleted.
+    """
     shutil.copytree(data, tmp_path / "older")
     go_on(data)
     back_up(data, folder)

@@ -1,4 +1,4 @@
-"""What a look at a store finds: nothing wrong, or what is wrong with it; and that it changes nothing."""
+"""The examination of a store: it reports damage and other problems, and changes nothing."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_clock_is_compared_with_the_store(data: Path) -> None:
     )
 
 
-def test_what_others_may_read_is_a_problem(data: Path) -> None:
+def test_files_that_other_users_may_read_are_a_problem(data: Path) -> None:
     data.chmod(0o755)
     assert look(data)["privacy"].level == "ok", "the files are private"
     (data / "penstock.db").chmod(0o644)

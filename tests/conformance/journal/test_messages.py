@@ -1,7 +1,7 @@
-"""Messages by offset and by time: every journal gives them back complete, in order, or says that it cannot.
+"""Messages by offset and by time: every journal returns them complete and in order, or raises an error.
 
-Law 4: a topic is a log with offsets; a message is stored once. The port: a gap is a DamagedStoreError, and what was
-forgotten is left out.
+Law 4: a topic is a log with offsets, and a message is stored once. A gap raises DamagedStoreError, and forgotten
+messages are left out.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def test_find_gives_the_first_of_messages_published_at_the_same_time(journal: Jo
 
 
 def test_forgotten_messages_are_left_out_of_every_answer(journal: Journal) -> None:
-    """Whether their batch is gone from the disk or not: a reader must not see the difference."""
+    """Messages below the floor may still be on the disk in part of a batch. A reader must not see them."""
     publish(journal, 1, 0, 5, 10)
     journal.forget(1, 7)
     for _ in range(2):
@@ -137,8 +137,8 @@ def test_sweep_forgets_below_the_heads_and_topics_without_one(journal: Journal) 
     assert journal.read(9, 4, 6) == messages(4, 6)
 
 
-def test_messages_go_on_while_old_ones_are_forgotten(journal: Journal) -> None:
-    """A long life of a short queue: what is kept is always exactly what is above the floor."""
+def test_messages_are_added_while_old_ones_are_forgotten(journal: Journal) -> None:
+    """A queue stays short for a long time. The stored messages are always those above the floor."""
     for step in range(200):
         publish(journal, 1, step * 3, step * 3 + 3)
         journal.forget(1, max(0, step * 3 - 4))
@@ -146,8 +146,8 @@ def test_messages_go_on_while_old_ones_are_forgotten(journal: Journal) -> None:
         assert journal.read(1, 0, step * 3 + 3) == messages(max(0, step * 3 - 4), step * 3 + 3)
 
 
-def test_a_journal_says_how_much_room_it_takes(journal: Journal) -> None:
-    """One that keeps what it was given has grown by it, and knows what is left."""
+def test_a_journal_reports_its_size(journal: Journal) -> None:
+    """A journal that keeps all messages has grown by their size. The remaining space is known, too."""
     before = journal.sizes()
     publish(journal, 1, 0, 500)
     after = journal.sizes()
@@ -166,7 +166,7 @@ def test_an_answer_bounded_in_bytes_is_the_beginning_of_the_whole_one(journal: J
     for first in range(12):
         for max_bytes in (1, 40, 100, 10_000):
             found = journal.read(1, first, 12, whole, max_bytes)
-            assert found, "never without a message that is there"
+            assert found, "a stored message is never missing"
             assert found == messages(first, first + len(found))
     assert journal.read(1, 2, 12, False, 10_000) == messages(2, 12)
 

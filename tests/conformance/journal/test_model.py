@@ -1,6 +1,6 @@
-"""Any history of commits, forgetting, upkeep and restarts, on both journals, against a plain dictionary.
+"""Generated histories of commits, forgetting, maintenance and restarts, compared with a dictionary.
 
-The rule proved here: both journals give the same verdicts, and they are the model's (issue 2, "Must show").
+Both journals must give the same results as the model (issue 2, "Must show").
 """
 
 from __future__ import annotations

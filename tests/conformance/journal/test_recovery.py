@@ -1,4 +1,4 @@
-"""A durable journal gives back the last snapshot and every later fact, in order, after each restart (law 1, law 3)."""
+"""A durable journal returns the last snapshot and every later fact, in order, after each restart (law 1, law 3)."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def test_a_snapshot_is_due_when_the_facts_outweigh_it(reopen: Open) -> None:
     assert journal.snapshot_due
     journal = reopen()
     journal.recover()
-    assert journal.snapshot_due, "a restart does not start the count again"
+    assert journal.snapshot_due, "a restart does not reset the count"
 
 
-def test_sweep_finds_what_a_crash_left_undeleted(reopen: Open) -> None:
+def test_sweep_deletes_rows_that_a_crash_left(reopen: Open) -> None:
     journal = reopen()
     journal.recover()
     publish(journal, 1, 0, 5, 10)
-    journal.forget(1, 10)  # noted, but no slice of it done
+    journal.forget(1, 10)  # recorded, but no slice of it is done
     journal = reopen()
     journal.recover()
     assert journal.read(1, 0, 10) == messages(0, 10)
@@ -87,13 +87,13 @@ def test_sweep_finds_what_a_crash_left_undeleted(reopen: Open) -> None:
 
 
 def test_a_journal_may_be_asked_again_for_its_state(reopen: Open) -> None:
-    """After a commit that was refused, the broker goes back to what the journal holds."""
+    """After a refused commit, the broker reloads its state from the journal."""
     journal = reopen()
     journal.recover()
     journal.commit(Commit([fact(1)], [], dump(1)))
     journal.commit(Commit([fact(2, 3 << 20)], []))
     for _ in range(3):
         assert journal.recover() == Recovered(dump(1), [fact(2, 3 << 20)])
-    assert not journal.snapshot_due, "asking counts nothing twice"
+    assert not journal.snapshot_due, "recover() does not count facts twice"
     journal.commit(Commit([fact(3)], []))
     assert journal.recover().facts == [fact(2, 3 << 20), fact(3)]

@@ -1,4 +1,4 @@
-"""Damage to a SQLite store is reported, with a sentence that helps, and nothing is changed by looking (law 8)."""
+"""Damage to a SQLite store is reported with a helpful sentence, and opening the store changes nothing (law 8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Alter = Callable[[str], None]
 
 @pytest.fixture
 def store(folder: Path) -> Path:
-    """Commits 1 to 6 with two snapshots, at 2 and 4, and messages in every commit; closed in order."""
+    """Create a store with commits 1 to 6, messages in every commit, and snapshots at 2 and 4. It is closed in order."""
     journal = SqliteJournal(folder, reserve_bytes=0)
     journal.recover()
     for number in range(1, 7):
@@ -71,7 +71,7 @@ def test_a_changed_or_missing_row_of_the_state_is_reported(
     store: Path, alter: Alter, statement: str, sentence: str
 ) -> None:
     alter(statement)
-    for _ in range(2):  # and it is still there to be reported the next time
+    for _ in range(2):  # the damage stays, to be reported the next time
         with pytest.raises(DamagedStoreError, match=sentence):
             _recover(store)
 
@@ -95,19 +95,19 @@ def test_a_changed_or_missing_row_of_messages_is_reported(store: Path, alter: Al
     alter(statement)
     journal = SqliteJournal(store, reserve_bytes=0)
     journal.recover()
-    assert journal.read(1, 0, 6) == messages(0, 6), "what is whole can be read"
+    assert journal.read(1, 0, 6) == messages(0, 6), "undamaged messages can be read"
     with pytest.raises(DamagedStoreError, match="The store is damaged"):
         journal.read(1, 0, 18)
     journal.close()
 
 
 def test_a_hidden_snapshot_changes_nothing(store: Path, alter: Alter) -> None:
-    """The facts since the one before are kept, so the state is the same."""
+    """The facts since the snapshot before are kept, so the state is the same."""
     alter("DELETE FROM snapshots WHERE seq = 4")
     assert _recover(store) == Recovered(dump(2), [fact(3), fact(4), fact(5), fact(6)])
 
 
-def test_an_operator_may_go_on_from_the_snapshot_before_a_damaged_one(store: Path, alter: Alter) -> None:
+def test_an_operator_may_use_the_snapshot_before_a_damaged_one(store: Path, alter: Alter) -> None:
     alter("UPDATE snapshots SET body = x'00' WHERE seq = 4")
     log: list[str] = []
     recovered = _recover(store, accept_loss=True, log=log)
@@ -122,12 +122,12 @@ def test_an_operator_may_accept_the_loss_of_commits(store: Path, alter: Alter) -
     assert "lost its last 2 commits" in log[0]
     assert "accepted" in log[0]
     log.clear()
-    assert _recover(store, log=log) == Recovered(dump(4), []), "from now on without being asked"
+    assert _recover(store, log=log) == Recovered(dump(4), []), "later starts need no confirmation"
     assert log == []
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "one slot"])
-def test_a_damaged_mark_is_a_line_in_the_log_and_is_written_anew(store: Path, damage: str) -> None:
+def test_a_damaged_mark_is_logged_and_rewritten(store: Path, damage: str) -> None:
     mark = store / "mark"
     content = mark.read_bytes()
     mark.unlink()
@@ -142,7 +142,7 @@ def test_a_damaged_mark_is_a_line_in_the_log_and_is_written_anew(store: Path, da
 
 
 def _crashed(folder: Path, copy: Path) -> Path:
-    """A store as a crash leaves it: everything is still in the write-ahead log."""
+    """Copy a store as a crash leaves it, with everything still in the write-ahead log."""
     journal = SqliteJournal(folder, reserve_bytes=0)
     journal.recover()
     for number in range(1, 7):
@@ -152,8 +152,8 @@ def _crashed(folder: Path, copy: Path) -> Path:
     return copy
 
 
-def test_a_log_that_lost_its_tail_is_reported_and_left_as_it_was_found(folder: Path, tmp_path: Path) -> None:
-    """The engine would drop the tail without a word and then overwrite it (reliability finding 4)."""
+def test_a_truncated_log_is_reported_and_not_changed(folder: Path, tmp_path: Path) -> None:
+    """SQLite would drop the end of the log silently and then overwrite it (reliability finding 4)."""
     copy = _crashed(folder, tmp_path / "copy")
     log = copy / "penstock.db-wal"
     content = bytearray(log.read_bytes())
@@ -172,8 +172,8 @@ def test_a_store_without_its_log_is_reported(folder: Path, tmp_path: Path) -> No
         SqliteJournal(copy, reserve_bytes=0)
 
 
-def test_a_store_without_its_log_and_its_mark_is_said(folder: Path, tmp_path: Path) -> None:
-    """All six commits are gone, and nothing is left to tell how many there were: at least there is a word."""
+def test_a_store_without_its_log_and_its_mark_is_logged(folder: Path, tmp_path: Path) -> None:
+    """All six commits are lost, and no file has their number. A warning is logged."""
     copy = _crashed(folder, tmp_path / "copy")
     for name in ("penstock.db-wal", "mark"):
         (copy / name).unlink()
@@ -185,7 +185,7 @@ def test_a_store_without_its_log_and_its_mark_is_said(folder: Path, tmp_path: Pa
     assert log == []
 
 
-def test_what_may_be_told_to_a_client_names_no_folder(folder: Path) -> None:
+def test_error_texts_for_clients_do_not_name_the_folder(folder: Path) -> None:
     journal = SqliteJournal(folder, reserve_bytes=0)
     path = str(folder)
     for error in (apsw.FullError("full"), apsw.CorruptError("bad"), apsw.IOError("io"), OSError(5, "io error", path)):

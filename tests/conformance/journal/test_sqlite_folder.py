@@ -1,4 +1,6 @@
-"""The data folder of the SQLite journal: private, used by one process at a time, and of a format this release knows."""
+"""The data folder of the SQLite journal: private, used by one process at a time, and of a format that this release
+reads.
+"""
 
 from __future__ import annotations
 
@@ -38,19 +40,19 @@ def test_a_second_process_is_refused_with_a_sentence_that_names_the_first(folder
         assert holder.stdout.readline() == "open\n"
         with pytest.raises(FailedPreconditionError, match=f"{folder} is in use by process {holder.pid}"):
             SqliteJournal(folder)
-        holder.kill()  # and a dead holder holds nothing
+        holder.kill()  # a lock ends with its process
     SqliteJournal(folder, reserve_bytes=0).close()
 
 
-def test_a_removed_lock_file_opens_the_folder_to_nobody(folder: Path) -> None:
-    """Somebody who means to help deletes it: the second writer used to come in, and the store was found damaged."""
+def test_a_removed_lock_file_does_not_unlock_the_folder(folder: Path) -> None:
+    """An operator may delete the lock file. A second writer was then accepted, and damaged the store."""
     command = [sys.executable, "-c", _HOLDER, str(folder)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         (folder / "lock").unlink()
-        for _ in range(2):  # the first one makes the file anew
+        for _ in range(2):  # the first attempt creates the file again
             with pytest.raises(FailedPreconditionError, match=f"{folder} is in use by process"):
                 SqliteJournal(folder)
         holder.kill()
@@ -67,7 +69,7 @@ def test_the_same_process_is_refused_a_second_time_too(folder: Path) -> None:
 
 
 def test_folder_and_files_are_for_their_owner_only(folder: Path) -> None:
-    before = os.umask(0o000)  # the most generous one
+    before = os.umask(0o000)  # the least restrictive umask
     try:
         journal = SqliteJournal(folder, reserve_bytes=1 << 20)
         journal.commit(Commit([fact(1)], [batch(1, 0, 5)]))
@@ -140,8 +142,8 @@ def test_a_file_that_is_no_database_is_reported(folder: Path) -> None:
         SqliteJournal(folder)
 
 
-def test_nobody_but_the_engine_opens_the_database(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing a second handle in the same process would cancel the engine's locks (sqlite.org/howtocorrupt)."""
+def test_only_the_engine_opens_the_database(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing a second handle in the same process would release the engine's locks (sqlite.org/howtocorrupt)."""
     opened: list[str] = []
     for module, name in ((builtins, "open"), (io, "open"), (os, "open")):
         original = getattr(module, name)

@@ -1,4 +1,4 @@
-"""The log as a process beside the writer reads it: whole, checked, and right in its arithmetic of bytes."""
+"""The log as a second process reads it: complete, checked, and with correct byte positions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_long_scan_is_fetched_in_pieces(
     assert read(scanner, 5, 97) == messages(5, 97)
 
 
-def test_the_writer_goes_on_under_a_scan(
+def test_a_scan_does_not_block_the_writer(
     journal: SqliteJournal, scanner: LogScanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scanning, "FETCH_BYTES", 1)
@@ -71,7 +71,7 @@ def test_the_writer_goes_on_under_a_scan(
     assert [batch.until for batch in scan] == [4]
 
 
-def test_what_was_forgotten_is_missing_at_the_front_only(journal: SqliteJournal, scanner: LogScanner) -> None:
+def test_forgotten_messages_are_missing_at_the_front_only(journal: SqliteJournal, scanner: LogScanner) -> None:
     publish(journal, TOPIC, 0, 2, 4, 6)
     journal.forget(TOPIC, 4)
     settle(journal)

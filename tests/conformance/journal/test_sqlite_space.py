@@ -1,4 +1,4 @@
-"""Disk space: it comes back, the log stays small, reads stay cheap, and a full disk leaves room for acks."""
+"""Disk space: it is reclaimed, the log stays small, reads are fast, and a full disk has space for acks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_forgotten_messages_give_their_space_back_to_the_disk(folder: Path) -> N
 
 
 def test_a_slice_of_forgetting_is_small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit never waits for a big delete: each slice takes a bounded number of rows and bytes."""
+    """Each slice deletes a limited number of rows and bytes, so a commit never waits for a large deletion."""
     monkeypatch.setattr(chores, "SLICE_ROWS", 10)
     journal = SqliteJournal(folder, reserve_bytes=0)
     journal.recover()
@@ -67,7 +67,7 @@ def _count(folder: Path) -> int:
     return int(rows[0])
 
 
-def test_the_log_stays_small_in_a_long_run_even_if_nobody_maintains(folder: Path) -> None:
+def test_the_log_stays_small_in_a_long_run_without_maintenance(folder: Path) -> None:
     journal = SqliteJournal(folder, reserve_bytes=0)
     journal.recover()
     largest = 0
@@ -80,7 +80,7 @@ def test_the_log_stays_small_in_a_long_run_even_if_nobody_maintains(folder: Path
 
 
 def test_the_log_stays_small_under_busy_readers(folder: Path) -> None:
-    """Readers keep the log from starting again; beyond its limit the writer waits for them."""
+    """Readers keep SQLite from reusing the log. Beyond its limit, the writer waits for the readers."""
     journal = SqliteJournal(folder, reserve_bytes=0)
     journal.recover()
     journal.commit(Commit([], [_large(1, 0, 500)]))
@@ -103,7 +103,7 @@ def test_the_log_stays_small_under_busy_readers(folder: Path) -> None:
 
 
 def test_every_statement_finds_its_rows_by_rowid(folder: Path) -> None:
-    """Cost does not grow with depth (law 6): no statement scans, sorts or uses another index."""
+    """Law 6: the cost does not depend on depth. No statement scans, sorts or uses another index."""
     SqliteJournal(folder, reserve_bytes=0).close()
     database = apsw.Connection(str(folder / "penstock.db"))
     asked = 0
@@ -122,7 +122,10 @@ def _bindings(statement: str) -> dict[str, int] | tuple[int, ...]:
 
 
 def _by_rowid(step: str, statement: str) -> bool:
-    """A walk from the last row on is a seek as well, if it ends after one or two rows."""
+    """Return whether the plan is a search by rowid.
+
+    A walk that starts at the last row is one, too, if it ends after one or two rows.
+    """
     if step.startswith("SCAN"):
         return statement.endswith(("ORDER BY seq DESC LIMIT 1", "ORDER BY seq DESC LIMIT 2"))
     return "USING INTEGER PRIMARY KEY (rowid" in step or step.startswith("SCALAR SUBQUERY")
@@ -136,7 +139,7 @@ class Clock:
 
 
 def test_on_a_full_disk_the_reserve_lets_the_commit_through(folder: Path) -> None:
-    """The disk is full as long as the reserve takes up its space; the time is injected."""
+    """The disk counts as full while the reserve takes up its space. The test sets the time."""
     clock, log = Clock(), list[str]()
     with faulty_disk(Fault("write", apsw.FullError, lasting=True, while_exists=folder / "reserve")) as fault:
         SqliteJournal(folder, reserve_bytes=0).close()
@@ -145,13 +148,13 @@ def test_on_a_full_disk_the_reserve_lets_the_commit_through(folder: Path) -> Non
         assert (folder / "reserve").stat().st_blocks * 512 >= 1 << 20
         assert not journal.full
         journal.commit(Commit([fact(1)], [batch(1, 0, 3)]))
-        assert journal.full, "new messages are refused from here on"
+        assert journal.full, "new messages are refused"
         assert not (folder / "reserve").exists()
         journal.commit(Commit([fact(2)], []))
         assert journal.read(1, 0, 3) == messages(0, 3)
         fault.heal()
         journal.maintain()
-        assert journal.full, "asked again too soon"
+        assert journal.full, "the disk is checked again too soon"
         clock.now = reserve.CHECK_SECONDS
         journal.maintain()
         assert not journal.full
@@ -180,7 +183,7 @@ def test_without_room_for_the_reserve_the_journal_stays_full(folder: Path, monke
         fault.heal()
         clock.now += reserve.CHECK_SECONDS
         journal.commit(Commit([fact(2)], []))
-        assert not journal.full, "a commit looks as well"
+        assert not journal.full, "a commit checks the disk, too"
         journal.close()
 
 
@@ -203,7 +206,10 @@ def test_when_even_the_reserve_does_not_help_nothing_is_written(folder: Path) ->
 
 
 def test_a_disk_that_fills_up_takes_acks_and_recovers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole story on a disk of 24 MiB: publish until it is full, ack on, forget, publish again."""
+    """A disk of 24 MiB is filled with messages.
+
+    Then acks are stored, messages are forgotten, and publishing works again.
+    """
     clock, tail, acks = Clock(), 0, 5_000
     with faulty_disk(SmallDisk(folder, 24 << 20)) as disk:
         monkeypatch.setattr(reserve, "_available", lambda _: disk.available)
@@ -237,7 +243,7 @@ def test_a_small_disk_gets_a_small_reserve(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_after_a_restart_a_topic_with_nothing_left_has_no_gap(folder: Path) -> None:
-    """What sweep() covers is left out of reads, even where no row of the topic is stored any more."""
+    """Reads leave out the range that sweep() covers, even if no row of the topic is stored."""
     journal = SqliteJournal(folder, reserve_bytes=0)
     journal.recover()
     publish(journal, 1, 0, 1)

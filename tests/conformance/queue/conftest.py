@@ -1,4 +1,4 @@
-"""The harnesses of the queue's suite: every journal, and for what must survive, every way to end."""
+"""The harnesses of the queue's suite: every journal, and a clean stop or a crash for tests of durability."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def queue(harness: Harness) -> MessageQueue:
 
 @pytest.fixture
 def durable(tmp_path: Path) -> Iterator[Harness]:
-    """A harness that can be reopened."""
+    """Yield a harness that can be reopened."""
     harness = Harness("sqlite", tmp_path)
     yield harness
     harness.close()
@@ -33,5 +33,5 @@ def durable(tmp_path: Path) -> Iterator[Harness]:
 
 @pytest.fixture(params=["closed", "crashed"])
 def crash(request: pytest.FixtureRequest) -> bool:
-    """Whether the queue ends without a word before it is opened again."""
+    """Return whether the queue crashes before it is reopened."""
     return bool(request.param == "crashed")

@@ -1,7 +1,7 @@
-"""A queue with its clock and its journal, and the ways a test may treat it: let time pass, close it, lose its power.
+"""A queue with its clock and its journal, and methods to move the clock, close the queue and crash it.
 
-Every test starts with its own journal and its own time, and nothing waits. Files that use this
-import nothing of the journals themselves, so that another journal joins the suite by one line here.
+Every test has its own journal and its own time, and no test sleeps. Files that use this harness import no journal, so
+another journal joins the suite with one line here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ JOURNALS = ("memory", "sqlite")
 
 
 class Harness:
-    """A MessageQueue over one kind of journal, at a time that stands still until it is moved."""
+    """A MessageQueue on one kind of journal, with a clock that the test moves."""
 
     def __init__(self, kind: str, folder: Path, **parts: Any) -> None:
         self.kind = kind
@@ -39,15 +39,15 @@ class Harness:
         return queue
 
     def again(self, **parts: Any) -> MessageQueue:
-        """Begin anew with other parts: limits, a small cache."""
+        """Start an empty queue with other parts, such as limits or a small cache."""
         self.close()
         self.parts, self._place = parts, next(self._places)
         self.queue = self._start()
         return self.queue
 
     def reopen(self, *, crash: bool = False) -> MessageQueue:
-        """The same store after an orderly end, or as a killed process leaves it behind."""
-        assert self.kind != "memory", "a memory journal forgets everything with its process"
+        """Open the store again after a clean stop, or as a killed process leaves it."""
+        assert self.kind != "memory", "a memory journal is lost with its process"
         if crash:
             left_behind, self._place = self._place, next(self._places)
             shutil.copytree(left_behind, self._place)
@@ -58,7 +58,7 @@ class Harness:
 
     @property
     def lenient(self) -> LenientQueue:
-        """The queue for a caller whose receipts are not strict."""
+        """Return the queue for a caller whose receipts are not strict."""
         return LenientQueue(self.queue)
 
     def dump(self) -> StateDump:
@@ -69,7 +69,7 @@ class Harness:
             queue.close()
         self._open.clear()
 
-    # ------------------------------------------------------------------ short ways to say common things
+    # ------------------------------------------------------------------ shortcuts
 
     def topic_with(self, *subscriptions: str, topic: str = "topic", **options: Any) -> None:
         self.queue.register_topic(topic)
@@ -80,16 +80,16 @@ class Harness:
         return self.queue.publish(topic, [InternalMessage(body.encode(), ordering_key=key) for body in bodies])
 
     def pull(self, subscription: str, most: int = 100) -> list[str]:
-        """The bodies a pull gives."""
+        """Pull messages and return their bodies."""
         return [message.data.decode() for message in self.queue.pull(subscription, most)]
 
     def take(self, subscription: str) -> InternalMessage:
-        """The one message a pull of one gives."""
+        """Pull one message and return it."""
         (message,) = self.queue.pull(subscription, 1)
         return message
 
     def drain(self, subscription: str) -> list[str]:
-        """Pull and ack until nothing is left; the bodies in the order they came."""
+        """Pull and ack all messages, and return their bodies in order of delivery."""
         bodies = []
         while messages := self.queue.pull(subscription, 100):
             bodies += [message.data.decode() for message in messages]

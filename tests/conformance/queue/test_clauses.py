@@ -1,6 +1,6 @@
-"""Seed 004, continued: deletion, flow control, retries, dead letters, sizes, ack ids, leaks and caps, with the errors.
+"""Specification 004, continued: deletion, flow control, retries, dead letters, sizes, ack ids, leaks, caps and errors.
 
-As in tests/acceptance/test_message_queue.py, which proves the clauses not found here.
+The other clauses are proved in tests/acceptance/test_message_queue.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def refused(error: pytest.ExceptionInfo[PenstockError]) -> tuple[int, str]:
 
 
 def test_a_deleted_subscription_takes_its_backlog_along(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-011: its leases are dead, and one of the same name begins empty."""
+    """004 BR-011: its ack ids become invalid, and a new subscription of the same name starts empty."""
     harness.topic_with("sub", "other")
     harness.publish("a", "b")
     leased = harness.take("sub")
@@ -50,8 +50,10 @@ def test_a_deleted_topic_leaves_its_subscriptions_detached(harness: Harness, que
     assert harness.pull("sub") == []
 
 
-def test_deleting_a_topic_ends_what_is_in_flight(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-021: leases and backlog are gone, and a topic of the same name does not reach the old subscription."""
+def test_deleting_a_topic_ends_its_leases(harness: Harness, queue: MessageQueue) -> None:
+    """004 BR-021: leases and backlog are dropped, and a new topic of the same name does not feed the old
+    subscription.
+    """
     harness.topic_with("sub-1", "sub-2")
     harness.publish("a", "b")
     leased = [harness.take("sub-1"), harness.take("sub-2")]
@@ -72,7 +74,7 @@ def test_deleting_a_topic_ends_what_is_in_flight(harness: Harness, queue: Messag
 
 
 def test_flow_control_counts_messages(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-013: nothing at the limit, and as much as was given back below it."""
+    """004 BR-013: at the limit a pull returns nothing, and below it as many messages as were acked or nacked."""
     harness.topic_with("sub", flow_control={"max_messages": 2})
     harness.publish("a", "b", "c", "d")
     a, b = queue.pull("sub", 10)
@@ -84,7 +86,7 @@ def test_flow_control_counts_messages(harness: Harness, queue: MessageQueue) -> 
 
 
 def test_flow_control_counts_bytes(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-013: the message that reaches the limit is the last one given."""
+    """004 BR-013: the message that reaches the limit is the last one that is delivered."""
     harness.topic_with("sub", flow_control={"max_bytes": 10})
     harness.publish("aaaaaa", "bbbbbb", "cccccc")
     a, b = queue.pull("sub", 10)
@@ -94,8 +96,8 @@ def test_flow_control_counts_bytes(harness: Harness, queue: MessageQueue) -> Non
     queue.ack(b.ack_id)
 
 
-def test_what_is_in_flight_is_counted(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-014: per subscription, in messages and bytes, down again by ack, nack and deadline."""
+def test_messages_in_flight_are_counted(harness: Harness, queue: MessageQueue) -> None:
+    """004 BR-014: per subscription, in messages and bytes. Ack, nack and deadline reduce the counts."""
     harness.topic_with("sub", "other", ack_deadline_seconds=10)
     harness.publish("1", "22", "333")
     one, two, _ = queue.pull("sub", 3)
@@ -115,7 +117,7 @@ def test_what_is_in_flight_is_counted(harness: Harness, queue: MessageQueue) -> 
 
 @pytest.mark.parametrize("by", ["nack", "deadline"])
 def test_the_backoff_doubles_up_to_its_maximum(harness: Harness, queue: MessageQueue, by: str) -> None:
-    """004 BR-015: min(minimum * 2^(attempt-1), maximum) after each failure, whatever failed."""
+    """004 BR-015: min(minimum * 2^(attempt-1), maximum) after each kind of failure."""
     policy = {"minimum_backoff": {"seconds": 2}, "maximum_backoff": {"seconds": 15}}
     harness.topic_with("sub", ack_deadline_seconds=10, retry_policy=policy)
     harness.publish("a")
@@ -132,7 +134,7 @@ def test_the_backoff_doubles_up_to_its_maximum(harness: Harness, queue: MessageQ
 
 
 def test_a_message_that_failed_too_often_becomes_a_dead_letter(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-016: it moves at the failure after its last attempt, with all it was published with."""
+    """004 BR-016: it moves at the failure after its last attempt, with everything that was published."""
     harness.topic_with("letters", topic="dead")
     harness.topic_with("sub", dead_letter_policy={"dead_letter_topic": "dead", "max_delivery_attempts": 2})
     queue.publish("topic", [InternalMessage(b"body", {"colour": "red"}, "key")])
@@ -140,7 +142,7 @@ def test_a_message_that_failed_too_often_becomes_a_dead_letter(harness: Harness,
     queue.nack(harness.take("sub").ack_id)
     assert harness.pull("letters") == []
     harness.take("sub")
-    harness.clock.advance(10)  # the second failure is a deadline
+    harness.clock.advance(10)  # the second failure is an expired deadline
     assert harness.pull("sub") == []
     assert queue.backlog("sub").messages == 0
     letter = harness.take("letters")
@@ -174,7 +176,7 @@ LONG = "\u00e9" * 128  # 256 bytes, 128 characters
     ],
 )
 def test_a_message_beyond_the_limits_is_refused(harness: Harness, message: InternalMessage, text: str) -> None:
-    """004 BR-017: with code 3, and the good message published beside it is not taken either."""
+    """004 BR-017: the error has code 3, and a valid message in the same publish is not stored either."""
     harness.topic_with("sub")
     with pytest.raises(InvalidArgumentError) as error:
         harness.queue.publish("topic", [InternalMessage(b"good"), message])
@@ -192,7 +194,7 @@ def test_a_message_beyond_the_limits_is_refused(harness: Harness, message: Inter
     ],
 )
 def test_a_message_at_the_limits_is_taken(harness: Harness, message: InternalMessage) -> None:
-    """004 BR-017: sizes are counted in bytes, the limits themselves are allowed."""
+    """004 BR-017: sizes are counted in bytes, and a message at the limit is accepted."""
     harness.topic_with("sub")
     harness.queue.publish("topic", [message])
     pulled = harness.take("sub")
@@ -203,7 +205,7 @@ def test_a_message_at_the_limits_is_taken(harness: Harness, message: InternalMes
 
 
 def test_only_the_latest_ack_id_of_a_message_is_good(harness: Harness, queue: MessageQueue) -> None:
-    """004 BR-018: nacked, expired, replaced and acked ones are refused by name, and change nothing."""
+    """004 BR-018: nacked, expired, replaced and acked ack ids are refused by name, and change nothing."""
     harness.topic_with("sub", ack_deadline_seconds=10)
     harness.publish("a")
     nacked = harness.take("sub")
@@ -211,7 +213,7 @@ def test_only_the_latest_ack_id_of_a_message_is_good(harness: Harness, queue: Me
     expired = harness.take("sub")
     harness.clock.advance(10)
     with pytest.raises(InvalidArgumentError) as error:
-        queue.ack(expired.ack_id)  # not delivered again yet, and dead all the same
+        queue.ack(expired.ack_id)  # not delivered again yet, and already invalid
     assert refused(error) == (3, f"Invalid ack ID: {expired.ack_id}")
     latest = harness.take("sub")
     assert len({nacked.ack_id, expired.ack_id, latest.ack_id}) == 3
@@ -225,8 +227,8 @@ def test_only_the_latest_ack_id_of_a_message_is_good(harness: Harness, queue: Me
 
 
 @pytest.mark.parametrize("text", ["abc123", "", "1-2", "1-2-3-4", "x-y-z", "99-0-1", "2-99-1", "2-0-0", "²-0-1"])
-def test_what_never_was_an_ack_id_is_refused(harness: Harness, queue: MessageQueue, text: str) -> None:
-    """004 BR-018: with code 3 and the text that was handed in."""
+def test_an_invalid_ack_id_is_refused(harness: Harness, queue: MessageQueue, text: str) -> None:
+    """004 BR-018: the error has code 3 and the invalid text."""
     harness.topic_with("sub")
     harness.publish("a")
     harness.take("sub")
@@ -236,8 +238,8 @@ def test_what_never_was_an_ack_id_is_refused(harness: Harness, queue: MessageQue
         assert refused(error) == (3, f"Invalid ack ID: {text}")
 
 
-def test_what_is_not_there_is_named(queue: MessageQueue) -> None:
-    """004 BR-002, BR-005: the errors of the specification, word for word and with code 5."""
+def test_errors_name_missing_resources(queue: MessageQueue) -> None:
+    """004 BR-002, BR-005: the errors have the texts of the specification and code 5."""
     with pytest.raises(NotFoundError) as error:
         queue.publish("test-topic", [b"x"])
     assert refused(error) == (5, "Topic not found: test-topic")
@@ -272,7 +274,7 @@ def test_nothing_piles_up_over_many_cycles(harness: Harness, queue: MessageQueue
     assert len(subscription.timers._heap) <= 200
     assert len(subscription.lows) <= 1025
     topic = queue.engine.broker.state.topic("topic")
-    assert topic.tail - topic.head <= 1000  # the log gave back what is acked
+    assert topic.tail - topic.head <= 1000  # the log has dropped acked messages
 
 
 def capped(harness: Harness) -> MessageQueue:
@@ -281,8 +283,8 @@ def capped(harness: Harness) -> MessageQueue:
     return queue
 
 
-def test_a_full_subscription_goes_without_and_the_others_do_not(harness: Harness) -> None:
-    """004 BR-022: it takes what fits, is counted for the rest, and takes messages again when it has room."""
+def test_a_full_subscription_does_not_affect_the_others(harness: Harness) -> None:
+    """004 BR-022: it takes the messages that fit, counts the others, and takes messages again when it has space."""
     queue = capped(harness)
     harness.publish("a", "b")
     assert harness.drain("other") == ["a", "b"]
@@ -297,7 +299,7 @@ def test_a_full_subscription_goes_without_and_the_others_do_not(harness: Harness
 
 
 def test_bytes_fill_a_subscription_too(harness: Harness) -> None:
-    """004 BR-022: a queue below the limit takes one more message, at the limit none."""
+    """004 BR-022: a subscription below its limit takes one more message, and none at the limit."""
     capped(harness)
     harness.publish("x" * 99, "y" * 50, "z")
     assert [body[0] for body in harness.drain("full")] == ["x", "y"]
@@ -306,7 +308,7 @@ def test_bytes_fill_a_subscription_too(harness: Harness) -> None:
 def test_a_full_subscription_is_logged_once_until_it_had_room(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """004 BR-022: one warning when it becomes full, none for the messages after that, one when it is full again."""
+    """004 BR-022: one warning when it becomes full, none for later messages, and one when it is full again."""
     capped(harness)
     caplog.set_level(logging.WARNING, "penstock")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A store opened again by a clock that is behind: what lasts, lasts as long as it should, counted from there."""
+"""A store that is reopened with a clock behind the last one: durations keep their length, counted from the start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[MemoryStore | SqliteStore]
 
 @pytest.fixture(params=["closed", "killed"])
 def again(request: pytest.FixtureRequest, store: MemoryStore | SqliteStore) -> Again:
-    """Open the store anew, an hour earlier as the clock has it."""
+    """Reopen the store with a clock that is an hour behind."""
 
     def reopen(queue: MessageQueue) -> tuple[MessageQueue, ManualClock]:
         clock = store.parts["clock"] = ManualClock((START - HOUR) * 10**9)
@@ -45,7 +45,7 @@ def opened(store: MemoryStore | SqliteStore, options: SubscriptionOptions) -> tu
 
 
 def test_a_lease_ends_after_its_own_length(store: MemoryStore, again: Again) -> None:
-    """004 BR-007: at most ten seconds after the start, not an hour and ten seconds."""
+    """004 BR-007: the lease ends at most ten seconds after the start, and not after an hour and ten seconds."""
     queue, clock = opened(store, SubscriptionOptions(lease_seconds=10))
     queue.publish("topic", [b"x"])
     clock.advance(5)
@@ -72,7 +72,7 @@ def test_a_retry_comes_after_its_backoff(store: MemoryStore, again: Again) -> No
 
 
 def test_a_delay_and_a_life_end_when_they_should(store: MemoryStore, again: Again) -> None:
-    """Also of messages that nobody has looked at."""
+    """This includes messages that no consumer has pulled yet."""
     queue, clock = opened(store, SubscriptionOptions())
     queue.publish("topic", [Draft(b"late", delay_seconds=20), Draft(b"mortal", ttl_seconds=15)])
     queue, clock = again(queue)
@@ -82,7 +82,7 @@ def test_a_delay_and_a_life_end_when_they_should(store: MemoryStore, again: Agai
     assert [each.data for each in queue.pull("sub", 2)] == [b"late"]
 
 
-def test_what_is_acked_is_kept_for_its_time_and_no_longer(store: MemoryStore, again: Again) -> None:
+def test_acked_messages_are_retained_for_the_configured_time(store: MemoryStore, again: Again) -> None:
     queue, clock = opened(store, SubscriptionOptions())
     queue.publish("topic", [b"x"])
     queue.ack(queue.pull("sub", 1)[0].ack_id)
@@ -95,7 +95,7 @@ def test_what_is_acked_is_kept_for_its_time_and_no_longer(store: MemoryStore, ag
     assert queue.read("topic", 0, 1) == []
 
 
-def test_publish_times_rise_and_go_on(store: MemoryStore, again: Again) -> None:
+def test_publish_times_keep_rising(store: MemoryStore, again: Again) -> None:
     queue, clock = opened(store, SubscriptionOptions())
     queue.publish("topic", [b"1"])
     queue, clock = again(queue)
@@ -106,7 +106,7 @@ def test_publish_times_rise_and_go_on(store: MemoryStore, again: Again) -> None:
     assert first < second < third
 
 
-def test_an_operator_is_told(store: MemoryStore, again: Again, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_is_logged(store: MemoryStore, again: Again, caplog: pytest.LogCaptureFixture) -> None:
     queue, _ = opened(store, SubscriptionOptions())
     with caplog.at_level(logging.WARNING, "penstock"):
         again(queue)

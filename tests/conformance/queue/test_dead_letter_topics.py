@@ -1,4 +1,4 @@
-"""Dead letters that have nowhere to go, or go where nobody reads: nothing is lost, nothing loops, and it is said."""
+"""Dead letters without a topic, or with a topic that has no subscription: no loss, no loop, and a warning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_message_with_nowhere_to_go_comes_again_ever_more_seldom(harness: Harn
     fail(harness)
     fail(harness)
     for attempt, seconds in enumerate([1, 2, 4, 8, 16, 32, 60, 60], 3):
-        assert harness.pull("sub") == [], "it waits"
+        assert harness.pull("sub") == [], "the message waits"
         harness.clock.advance(seconds - 0.001)
         assert harness.pull("sub") == []
         harness.clock.advance(0.001)
@@ -112,7 +112,7 @@ def test_the_log_says_it_and_is_not_filled(
     assert caplog.messages == ["A message of sub cannot be dead-lettered, there is no topic dead (3 so far)"]
 
 
-def test_a_dead_letter_that_nobody_will_read_is_said(
+def test_a_dead_letter_without_a_subscription_is_logged(
     harness: Harness, queue: MessageQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "penstock")
@@ -127,7 +127,7 @@ def test_a_dead_letter_that_nobody_will_read_is_said(
     assert failures(queue) == (1, 0, 1)
 
 
-def test_another_trouble_is_said_at_once(
+def test_another_problem_is_logged_at_once(
     harness: Harness, queue: MessageQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue.register_topic("dead")

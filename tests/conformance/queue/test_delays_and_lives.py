@@ -1,4 +1,4 @@
-"""Messages that begin late, end early, or come back later: delay, time to live, early return."""
+"""Delays, times to live and delayed returns of messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_delayed_message_is_invisible_until_its_time(harness: Harness, queue: 
     assert (late.data, late.delivery_attempt) == (b"late", 1)
 
 
-def test_a_delay_holds_back_the_key_and_nobody_else(harness: Harness, queue: MessageQueue) -> None:
+def test_a_delay_holds_back_only_its_key(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub", message_ordering=True)
     publish(queue, "a1", key="a", delay=30)
     publish(queue, "a2", key="a")
@@ -42,7 +42,7 @@ def test_a_delay_holds_back_the_key_and_nobody_else(harness: Harness, queue: Mes
 
 
 def test_a_delay_counts_behind_an_earlier_message_of_the_key(harness: Harness, queue: MessageQueue) -> None:
-    """Held because of its key first, a message is still not delivered before its own time."""
+    """A message that was first held because of its key is still not delivered before its own time."""
     harness.topic_with("sub", message_ordering=True)
     publish(queue, "a1", key="a")
     publish(queue, "a2", key="a", delay=30)
@@ -113,7 +113,7 @@ def test_nowhere_to_move_to_means_dropped(harness: Harness, queue: MessageQueue)
 
 
 def test_a_life_that_ends_inside_a_window_leaves_the_key_in_order(harness: Harness, queue: MessageQueue) -> None:
-    """The later one of two held messages ends first; the counts stay right and it never shows up again."""
+    """The later one of two held messages expires first. The counts stay correct, and the message is never delivered."""
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", SubscriptionOptions(ordering=True, ordering_window=2))
     for body, ttl in [("a", 0), ("b", 0), ("c", 0), ("d", 5), ("e", 0)]:
@@ -127,7 +127,9 @@ def test_a_life_that_ends_inside_a_window_leaves_the_key_in_order(harness: Harne
     assert queue.engine.broker.state.subscription("sub").lanes == {}
 
 
-def test_what_one_subscription_lets_end_the_other_has_acked(harness: Harness, queue: MessageQueue) -> None:
+def test_a_message_that_expires_in_one_subscription_may_be_acked_in_another(
+    harness: Harness, queue: MessageQueue
+) -> None:
     harness.topic_with("sub", "quick")
     publish(queue, "short", ttl=60)
     assert harness.drain("quick") == ["short"]
@@ -247,7 +249,7 @@ def test_negative_times_are_refused(harness: Harness, queue: MessageQueue) -> No
 
 
 def test_a_held_message_that_is_early_and_too_late_at_once_is_gone(harness: Harness, queue: MessageQueue) -> None:
-    """Its life ended before it could be delivered: once it is the next of its key, nothing counts it."""
+    """The message expired while it was held, so it is not counted when it becomes the next of its key."""
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", enable_message_ordering=True)
     queue.publish("topic", [Draft(b"a", ordering_key="k"), Draft(b"b", {}, "k", delay_seconds=7, ttl_seconds=2)])

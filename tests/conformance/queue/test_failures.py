@@ -1,4 +1,4 @@
-"""When delivery fails for good, and when publishing happens twice: dead letters, caps that refuse, publish once."""
+"""Dead letters, caps that refuse publishes, and publish-once keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POLICY = {"dead_letter_topic": "dead", "max_delivery_attempts": 1}
 
 @pytest.mark.parametrize("by", ["nack", "deadline", "modify"])
 def test_dead_letters_need_not_be_in_memory(harness: Harness, by: str) -> None:
-    """What left the cache is read again; each failed message moves exactly once."""
+    """Messages that left the cache are read again. Each failed message moves exactly once."""
     queue = harness.again(sizes=Sizes(cache_bytes=1))
     harness.topic_with("letters", topic="dead")
     harness.topic_with("sub", dead_letter_policy=POLICY)
@@ -54,7 +54,7 @@ def test_without_its_topic_a_dead_letter_is_delivered_again(harness: Harness, qu
         message = harness.take("sub")
         assert message.delivery_attempt == attempt
         queue.nack(message.ack_id)
-        harness.clock.advance(600)  # it waits for its topic
+        harness.clock.advance(600)  # the dead letter waits for its topic
     harness.topic_with("letters", topic="dead")
     queue.nack(harness.take("sub").ack_id)
     assert harness.pull("sub") == []
@@ -63,7 +63,7 @@ def test_without_its_topic_a_dead_letter_is_delivered_again(harness: Harness, qu
 
 
 def test_a_dead_letter_is_one_step(harness: Harness, queue: MessageQueue) -> None:
-    """Out of the one and into the other in the same commit, so that no crash can part them."""
+    """The message leaves one topic and enters the other in the same commit, so a crash cannot separate the two."""
     harness.topic_with("letters", topic="dead")
     harness.topic_with("sub", dead_letter_policy=POLICY)
     harness.publish("a")
@@ -78,7 +78,7 @@ def test_a_dead_letter_is_one_step(harness: Harness, queue: MessageQueue) -> Non
 
 
 def test_a_full_dead_letter_queue_does_not_stop_its_source(harness: Harness) -> None:
-    """Where publishes are refused at the cap, a dead letter is still taken: it has nowhere else to be."""
+    """At a cap that refuses publishes, a dead letter is still accepted, because it has no other place."""
     queue = harness.again(limits=Limits(queue_messages_max=2, refuse_when_full=True))
     harness.topic_with("letters", topic="dead")
     harness.topic_with("sub", dead_letter_policy=POLICY)
@@ -91,10 +91,10 @@ def test_a_full_dead_letter_queue_does_not_stop_its_source(harness: Harness) -> 
     assert harness.drain("letters") == ["x", "y", "a"]
 
 
-# ---------------------------------------------------------------------- caps and limits handed in
+# ---------------------------------------------------------------------- caps and limits
 
 
-def test_a_full_queue_refuses_the_publish_where_it_is_told_to(harness: Harness) -> None:
+def test_a_full_queue_refuses_the_publish_if_configured(harness: Harness) -> None:
     queue = harness.again(limits=Limits(queue_messages_max=2, refuse_when_full=True))
     harness.topic_with("sub")
     harness.publish("a")
@@ -116,7 +116,7 @@ def test_a_limit_of_zero_is_no_limit(harness: Harness) -> None:
     assert queue.backlog("sub").messages == 10_002
 
 
-def test_limits_are_what_was_handed_in(harness: Harness) -> None:
+def test_limits_are_those_of_the_caller(harness: Harness) -> None:
     limits = Limits(message_max_bytes=10, attributes_max=1, ordering_key_max_bytes=3, reserved_prefixes=("own",))
     queue = harness.again(limits=limits)
     harness.topic_with("sub")
@@ -139,7 +139,7 @@ def test_limits_that_name_no_prefix_leave_the_reserved_one(harness: Harness) -> 
         queue.publish("topic", [InternalMessage(b"", {"goog-x": ""})])
 
 
-def test_what_a_full_queue_refused_has_no_age(harness: Harness) -> None:
+def test_a_refused_message_has_no_age(harness: Harness) -> None:
     queue = harness.again(limits=Limits(queue_messages_max=1))
     harness.topic_with("sub")
     harness.publish("a", "discarded")
@@ -149,7 +149,7 @@ def test_what_a_full_queue_refused_has_no_age(harness: Harness) -> None:
     assert queue.oldest_unacked_age_seconds("sub") == 0
 
 
-def test_what_a_caller_does_to_its_dictionary_later_is_its_own_affair(harness: Harness, queue: MessageQueue) -> None:
+def test_later_changes_to_the_callers_dictionary_have_no_effect(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub", "other")
     mine = {"colour": "red"}
     queue.publish("topic", [InternalMessage(b"a", mine), Draft(b"b", mine)])
@@ -187,7 +187,7 @@ def test_sequences_may_come_in_any_order(harness: Harness, queue: MessageQueue) 
 def test_an_old_epoch_is_refused(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub")
     once(queue, 1, b"a", epoch=1)
-    once(queue, 1, b"b", epoch=2)  # a new epoch numbers anew
+    once(queue, 1, b"b", epoch=2)  # the sequence starts again in a new epoch
     with pytest.raises(FailedPreconditionError, match="Producer spark is at epoch 2; epoch 1 is over"):
         once(queue, 2, b"c", epoch=1)
     assert harness.drain("sub") == ["a", "b"]
@@ -213,7 +213,7 @@ def test_a_repeat_with_other_messages_is_refused_where_digests_are_known(harness
         assert publish(b"a", 1, digest=11) == first
         with pytest.raises(OtherMessagesError, match="Sequence 1 was taken with other messages"):
             publish(b"c", 1, digest=12)
-        # A publisher of an older release gives no digest.
+        # A publisher of an older release sends no digest.
         assert publish(b"c", 1) == first
         assert publish(b"c", 2, digest=12) == second
         if harness.kind != "memory" and crash is not None:
@@ -232,7 +232,7 @@ def test_a_producer_is_known_per_topic_and_forgotten_when_long_silent(harness: H
     harness.clock.advance(900)
     once(queue, 2, b"b")
     harness.clock.advance(900)
-    once(queue, 1, b"a")  # spoken to within the last 1000 seconds
+    once(queue, 1, b"a")  # producers that published within the last 1000 seconds
     assert len(queue.read("topic", 0, 10)) == 2
     harness.clock.advance(1100)
     once(queue, 1, b"a")

@@ -1,4 +1,4 @@
-"""Filters: messages that a subscription does not match are no part of its backlog, its caps or its age.
+"""Filters: messages that do not match are not part of a subscription's backlog, caps or age.
 
 Google Pub/Sub, "Filter messages from a subscription": the service acknowledges messages that do not match the filter.
 """
@@ -29,7 +29,7 @@ def pull_bodies(queue: MessageQueue, most: int = 100) -> list[bytes]:
 
 @pytest.fixture
 def red(harness: Harness) -> Harness:
-    """A topic with a subscription that takes red messages only."""
+    """Create a topic with a subscription that accepts only red messages."""
     harness.topic_with("red", filter=ONLY_RED)
     return harness
 
@@ -94,7 +94,7 @@ def test_a_cap_in_bytes_does_not_count_messages_that_do_not_match(harness: Harne
 
 
 def test_a_full_queue_discards_only_what_matches(harness: Harness) -> None:
-    """004 BR-022: what is discarded is a message that the subscription would have had."""
+    """004 BR-022: only matching messages are counted as discarded."""
     queue = harness.again(limits=Limits(queue_messages_max=3))
     harness.topic_with("red", filter=ONLY_RED)
     publish(queue, 20, {})
@@ -128,7 +128,7 @@ def test_housekeeping_compares_after_a_seek(harness: Harness, sizes: Sizes) -> N
 
 
 def test_more_filters_than_a_publish_compares(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are compared by housekeeping, and none of them is held to its cap for messages it does not match."""
+    """Housekeeping compares the other filters, and messages that do not match never count for a cap."""
     monkeypatch.setattr(publishing, "FILTERS_AT_ONCE", 2)
     queue = harness.again(limits=Limits(queue_messages_max=4, refuse_when_full=True))
     names = [f"s{number}" for number in range(5)]
@@ -154,8 +154,8 @@ def test_housekeeping_has_a_budget(harness: Harness, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("sizes", [Sizes(), SMALL])
-def test_retention_drops_what_was_compared_once(harness: Harness, sizes: Sizes) -> None:
-    """A backlog that retention shortens is not counted twice, wherever the end of the retention falls."""
+def test_retention_drops_compared_messages_once(harness: Harness, sizes: Sizes) -> None:
+    """Messages that retention drops from a backlog are not counted twice, wherever the retained range begins."""
     queue = harness.again(sizes=sizes)
     options = SubscriptionOptions(filter=ONLY_RED, retention_seconds=100)
     queue.register_topic("topic")
@@ -181,7 +181,7 @@ def test_another_filter_begins_again(red: Harness) -> None:
     assert queue.backlog("red").messages == 3
 
 
-def test_a_restart_keeps_what_was_compared(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_restart_keeps_the_results_of_filters(tmp_path_factory: pytest.TempPathFactory) -> None:
     for crash in (False, True):
         harness = Harness("sqlite", tmp_path_factory.mktemp("store"))
         harness.topic_with("red", filter=ONLY_RED)

@@ -1,4 +1,4 @@
-"""A store has an identity: nobody else has its message ids or topics, and nobody guesses its receipts.
+"""The identity of a store: message ids and topics are unique across stores, and receipts cannot be guessed.
 
 Section 5 of the design, "identity".
 """
@@ -39,7 +39,7 @@ def test_two_new_stores_share_no_message_id(harness: Harness, tmp_path: Path) ->
 
 
 def test_ids_are_numbers_of_nineteen_digits_that_count_up(harness: Harness) -> None:
-    """As Pub/Sub's own look, so that whoever sorts or stores them as numbers may."""
+    """They look like Pub/Sub's ids, so programs may sort and store them as numbers."""
     ids = ids_of(harness)
     assert {len(each) for each in ids} == {19}
     assert ids == sorted(ids) == [str(int(ids[0]) + place) for place in range(8)]
@@ -56,7 +56,7 @@ def test_topics_of_one_store_share_no_id_and_all_fit_63_bits(identities: list[in
 
 
 def test_a_thousand_stores_share_no_id() -> None:
-    """Ten topics with ten thousand messages each: the chance of one collision is below one in a billion."""
+    """Ten topics have ten thousand messages each. The chance of one collision is below one in a billion."""
     draw = Random(11)
     starts = sorted(
         first_id(f"{draw.getrandbits(63):016x}{draw.getrandbits(63):016x}", number)
@@ -97,7 +97,7 @@ def test_a_topic_made_again_is_another(harness: Harness) -> None:
 
 
 def test_the_receipts_a_stranger_would_try_settle_nothing(harness: Harness) -> None:
-    """Numbers, offsets and counts are small: all of them together must not be enough."""
+    """Numbers, offsets and counts are small. A caller who tries all of them must not find a receipt."""
     harness.topic_with("sub")
     harness.publish("a", "b")
     held = harness.queue.pull("sub", 2)
@@ -110,7 +110,9 @@ def test_the_receipts_a_stranger_would_try_settle_nothing(harness: Harness) -> N
 @settings(max_examples=200)
 @given(st.data())
 def test_no_receipt_can_be_made_from_others(data: st.DataObject) -> None:
-    """Whoever saw every receipt but one cannot make that one, nor can whoever holds an older one of the message."""
+    """The other receipts do not help a caller to construct one, and neither does an older receipt of the same
+    message.
+    """
     queue = MessageQueue()
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic")
@@ -127,7 +129,7 @@ def test_no_receipt_can_be_made_from_others(data: st.DataObject) -> None:
 
 
 def test_a_publishers_receipt_is_not_guessed_either(harness: Harness) -> None:
-    """Put Message answers with a pop receipt, before any delivery."""
+    """The answer to Put Message has a pop receipt, before any delivery."""
     harness.queue.register_topic("topic")
     harness.queue.register_subscription("sub", "topic")
     harness.publish("a", "b")
@@ -139,7 +141,7 @@ def test_a_publishers_receipt_is_not_guessed_either(harness: Harness) -> None:
     assert harness.pull("sub") == ["a"]
 
 
-def test_an_exchanged_receipt_is_drawn_anew(harness: Harness) -> None:
+def test_an_exchanged_receipt_has_a_new_random_number(harness: Harness) -> None:
     harness.topic_with("sub")
     harness.publish("a")
     held = harness.take("sub")
@@ -157,7 +159,7 @@ def test_an_exchanged_receipt_is_drawn_anew(harness: Harness) -> None:
 
 
 def test_a_store_of_an_earlier_release_gets_an_identity_and_keeps_its_names() -> None:
-    """Facts as they were written: no identity, ids from the number of the topic, counted receipts."""
+    """The facts are those of the earlier release: no identity, ids from the number of the topic, counted receipts."""
     at = 1_700_000_000 * SECOND
     journal = RecordingJournal()
     made = [[1, [1, "topic", at, {}]], [7, [2, "sub", 1, "topic", 0, 0, at, {"strict_receipts": False}]]]
@@ -173,7 +175,7 @@ def test_a_store_of_an_earlier_release_gets_an_identity_and_keeps_its_names() ->
     assert topic is not None
     assert topic.identity == f"{queue.identity}-1"
     assert queue.publish("topic", [b"c"]) == [str(1 << 39 | 2)], "ids of a topic never change"
-    assert queue.ack_many(["2-0-3", "2-1-2"])[:2] == ([], []), "receipts given out before are good"
+    assert queue.ack_many(["2-0-3", "2-1-2"])[:2] == ([], []), "earlier receipts are valid"
     (fresh,) = queue.pull("sub", 1)
     assert fresh.ack_id not in [receipt(2, 2, stamp) for stamp in range(100)]
 

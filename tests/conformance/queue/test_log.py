@@ -1,4 +1,4 @@
-"""The log of a topic as readers see it: ranges, instants, head and tail, and what retention keeps."""
+"""The log of a topic as readers see it: ranges, times, head and tail, and retention."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def ends(queue: MessageQueue, topic: str = "topic") -> tuple[int, int]:
 
 
 def keep_house(harness: Harness, seconds: float) -> None:
-    """Let time pass, and give the queue a reason to look."""
+    """Move the clock, and call the queue so that it does its housekeeping."""
     harness.clock.advance(seconds)
     harness.queue.peek("sub", 1)
 
 
-def test_a_range_holds_what_lies_inside_it(harness: Harness, queue: MessageQueue) -> None:
+def test_a_range_has_the_messages_inside_it(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub")
     harness.publish("a", "b")
     harness.publish("c", "d", "e")
@@ -77,14 +77,14 @@ def test_an_instant_below_the_head_leads_to_the_head(harness: Harness, queue: Me
 def test_publish_times_never_run_backwards(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub")
     harness.publish("a")
-    harness.clock._now -= 30 * SECOND  # as no clock should
+    harness.clock._now -= 30 * SECOND  # a clock should not do this
     harness.publish("b")
     first, second = queue.read("topic", 0, 2)
     assert second.publish_time == first.publish_time
 
 
 def test_acked_messages_leave_the_log(harness: Harness, queue: MessageQueue) -> None:
-    """Only what every subscription has acked, and without a retention at once."""
+    """A message is dropped when every subscription has acked it. Without retention it is dropped at once."""
     harness.topic_with("sub", "slow")
     harness.publish("a", "b", "c")
     harness.drain("sub")
@@ -115,7 +115,7 @@ def test_a_topic_keeps_acked_messages_for_its_retention(harness: Harness, queue:
     assert bodies(queue) == []
 
 
-def test_a_topic_with_a_retention_keeps_what_nobody_reads(harness: Harness, queue: MessageQueue) -> None:
+def test_a_topic_with_retention_keeps_messages_without_a_subscription(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic", TopicOptions(retention_seconds=100))
     harness.publish("a")
     assert bodies(queue) == ["a"]
@@ -125,13 +125,13 @@ def test_a_topic_with_a_retention_keeps_what_nobody_reads(harness: Harness, queu
     assert harness.pull("sub") == ["a"]
 
 
-def test_a_topic_keeps_at_most_so_many_bytes(harness: Harness, queue: MessageQueue) -> None:
+def test_a_topic_keeps_at_most_n_bytes(harness: Harness, queue: MessageQueue) -> None:
     queue.register_topic("topic", TopicOptions(retention_seconds=1000, retention_bytes=25))
     queue.register_subscription("sub", "topic")
     for letter in "abcde":
         harness.publish(letter * 10)
     keep_house(harness, 15)
-    assert [body[0] for body in bodies(queue)] == ["a", "b", "c", "d", "e"]  # unacked ones are not for the cap to take
+    assert [body[0] for body in bodies(queue)] == ["a", "b", "c", "d", "e"]  # the cap does not drop unacked messages
     harness.drain("sub")
     keep_house(harness, 15)
     assert [body[0] for body in bodies(queue)] == ["d", "e"]
@@ -167,7 +167,7 @@ def test_an_unacked_message_is_kept_for_the_retention_of_the_subscription(
 
 
 def test_retention_of_an_ordered_subscription_undoes_no_ack(harness: Harness, queue: MessageQueue) -> None:
-    """Old messages of a stuck key go, with those held behind them; what was acked stays acked."""
+    """Old messages of a blocked key are dropped, and so are those held behind them. Acked messages stay acked."""
     harness.topic_with("sub", message_ordering=True, message_retention_duration=100)
     harness.publish("a0", "a1", key="a")
     assert harness.pull("sub") == ["a0"]
@@ -184,7 +184,7 @@ def test_retention_of_an_ordered_subscription_undoes_no_ack(harness: Harness, qu
     assert queue.ack_many([b1.ack_id]).stale == [b1.ack_id]
 
 
-def test_retain_acked_keeps_what_a_seek_may_want(harness: Harness, queue: MessageQueue) -> None:
+def test_retain_acked_keeps_messages_for_a_seek(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub", retain_acked_messages=True, message_retention_duration=100)
     harness.publish("a", "b")
     harness.drain("sub")
@@ -196,7 +196,7 @@ def test_retain_acked_keeps_what_a_seek_may_want(harness: Harness, queue: Messag
 
 
 def test_history_outlives_the_cache(harness: Harness) -> None:
-    """What is not in memory is read from the journal, for ranges and for deliveries alike."""
+    """Messages that are not in memory are read from the journal, for ranges and for deliveries."""
     queue = harness.again(sizes=Sizes(cache_bytes=1))
     harness.topic_with("sub")
     for number in range(30):
@@ -205,8 +205,8 @@ def test_history_outlives_the_cache(harness: Harness) -> None:
     assert harness.drain("sub") == [str(number) for number in range(3000)]
 
 
-def test_retention_reaches_what_the_cache_cannot_hold_together(harness: Harness) -> None:
-    """The bytes of what goes are known from two far places of the log; they need not be in memory at once."""
+def test_retention_covers_ranges_larger_than_the_cache(harness: Harness) -> None:
+    """The size of the dropped range comes from two distant places in the log, which need not be in memory together."""
     queue = harness.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_messages_max=0))
     queue.register_topic("topic", TopicOptions(retention_seconds=10**6))
     queue.register_subscription("sub", "topic", message_retention_duration=100)
@@ -220,8 +220,8 @@ def test_retention_reaches_what_the_cache_cannot_hold_together(harness: Harness)
     assert queue.backlog("sub") == (1000, 3000, 1, 3)
 
 
-def test_retention_passes_what_a_full_subscription_did_not_take_and_the_topic_forgot(harness: Harness) -> None:
-    """Such messages lie above the cursor and below the head: there is nothing to read of them."""
+def test_retention_passes_discarded_messages_that_the_topic_forgot(harness: Harness) -> None:
+    """Such messages are above the cursor and below the head, and cannot be read."""
     queue = harness.again(sizes=Sizes(cache_bytes=1), limits=Limits(queue_messages_max=4))
     queue.register_topic("topic")
     queue.register_subscription("reader", "topic")
@@ -255,7 +255,7 @@ def test_an_unused_subscription_expires(harness: Harness, queue: MessageQueue) -
     assert queue.subscription_exists("other")
 
 
-def test_a_subscription_somebody_asks_for_messages_does_not_expire(harness: Harness, queue: MessageQueue) -> None:
+def test_a_subscription_that_is_pulled_does_not_expire(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub", expiration_policy={"ttl": 3600})
     for _ in range(10):
         harness.clock.advance(1800)

@@ -1,4 +1,4 @@
-"""Ordering keys: publish order within a key, through windows, returns, deadlines and dead letters."""
+"""Ordering keys: publish order within a key, with windows, returns, deadlines and dead letters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def texts(messages: list[InternalMessage]) -> list[str]:
     return [message.data.decode() for message in messages]
 
 
-def test_a_window_lets_so_many_of_a_key_out(harness: Harness) -> None:
+def test_a_window_limits_the_leased_messages_of_a_key(harness: Harness) -> None:
     queue = ordered(harness, window=3)
     harness.publish("a0", "a1", "a2", "a3", "a4", key="a")
     harness.publish("b0", key="b")
@@ -35,7 +35,10 @@ def test_a_window_lets_so_many_of_a_key_out(harness: Harness) -> None:
 
 @pytest.mark.parametrize("by", ["nack", "deadline"])
 def test_a_return_brings_back_the_later_ones_of_the_key(harness: Harness, by: str) -> None:
-    """In order, and with dead receipts; the earlier one and the other key are left alone."""
+    """Later messages are redelivered in order, and their receipts become invalid.
+
+    Earlier ones and other keys are not affected.
+    """
     queue = ordered(harness, window=3)
     harness.publish("a0", "a1", "a2", "a3", key="a")
     harness.publish("b0", key="b")
@@ -95,8 +98,8 @@ def test_a_subscription_without_ordering_ignores_keys(harness: Harness, queue: M
     assert harness.pull("sub") == ["a0", "a1"]
 
 
-def test_looking_again_and_again_leaves_nothing_behind(harness: Harness) -> None:
-    """A peek looks ahead in the lane; a thousand of them must not fill the index."""
+def test_repeated_peeks_use_no_memory(harness: Harness) -> None:
+    """A peek looks ahead in the lane. A thousand peeks must not fill the index."""
     queue = ordered(harness, window=5)
     harness.publish("a0", "a1", "a2", key="a")
     queue.nack(harness.take("sub").ack_id)
@@ -109,7 +112,7 @@ def test_looking_again_and_again_leaves_nothing_behind(harness: Harness) -> None
 @pytest.mark.parametrize("window", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(5))
 def test_no_schedule_of_failures_breaks_the_order(harness: Harness, window: int, seed: int) -> None:
-    """Whatever is acked, nacked, extended or forgotten: a message is acked only after all before it of its key."""
+    """After any acks, nacks and extensions, a message is acked only after all earlier messages of its key."""
     queue, chance = ordered(harness, window=window), random.Random(seed)
     published = [(f"k{chance.randrange(3)}", number) for number in range(60)]
     for key, number in published:

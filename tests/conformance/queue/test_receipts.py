@@ -1,4 +1,4 @@
-"""Receipts, strict and lenient: who may still ack, after what; and bodies that their holder replaces."""
+"""Strict and lenient receipts, and messages whose body is replaced by their consumer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.conformance.queue.harness import Harness
 
 @pytest.fixture
 def two(harness: Harness) -> Harness:
-    """A topic with two subscriptions."""
+    """Create a topic with two subscriptions."""
     harness.topic_with("sub", "other")
     return harness
 
 
 def put_receipt(queue: MessageQueue, offset: int, name: str = "sub") -> str:
-    """The receipt of a message that only its publisher has seen."""
+    """Return the receipt of a message that was published and never delivered."""
     subscription = queue.get_subscription(name)
     assert subscription is not None
     return queue.engine.broker.publisher_receipt(subscription.number, offset)
@@ -37,7 +37,7 @@ def test_a_lenient_receipt_is_good_until_the_next_delivery(two: Harness) -> None
     two.lenient.ack(again.ack_id)
 
 
-def test_a_lenient_receipt_may_extend_what_has_lapsed(two: Harness) -> None:
+def test_a_lenient_receipt_may_extend_a_lapsed_lease(two: Harness) -> None:
     queue = two.queue
     two.publish("a")
     a = two.take("sub")
@@ -58,8 +58,8 @@ def test_a_message_handed_back_has_no_holder(two: Harness) -> None:
 
 
 @pytest.mark.parametrize("cache_bytes", [1, 10**6])
-def test_what_was_put_can_be_deleted_by_its_publisher(harness: Harness, cache_bytes: int) -> None:
-    """Before anybody pulls, in any order, and never twice."""
+def test_a_publisher_can_delete_its_message(harness: Harness, cache_bytes: int) -> None:
+    """The receipt is valid before any pull, in any order, and only once."""
     queue = harness.again(sizes=Sizes(cache_bytes=cache_bytes))
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic")
@@ -97,8 +97,10 @@ def test_a_strict_caller_has_no_publishers_receipts(two: Harness) -> None:
     assert two.pull("sub") == ["a"]
 
 
-def test_who_acks_decides_and_not_who_made_the_subscription(two: Harness) -> None:
-    """Design, section 5: after the deadline the in-process queue refuses a receipt that the vendors' doors take."""
+def test_strictness_depends_on_the_caller_and_not_on_the_subscription(two: Harness) -> None:
+    """Section 5 of the design: after the deadline the in-process queue refuses a receipt that the vendors' doors
+    accept.
+    """
     two.publish("a", "b")
     a, b = two.queue.pull("sub", 2)
     two.clock.advance(100)
@@ -111,8 +113,8 @@ def test_who_acks_decides_and_not_who_made_the_subscription(two: Harness) -> Non
     assert two.queue.backlog("sub").messages == 0
 
 
-def test_the_publisher_may_change_what_it_put(two: Harness) -> None:
-    """A new body and a time before which nobody sees it."""
+def test_a_publisher_can_change_its_message(two: Harness) -> None:
+    """A new body, and a time before which the message is not delivered."""
     queue = two.queue
     two.publish("a", "b")
     renewed = two.lenient.replace_body(put_receipt(queue, 0), b"changed", 30)

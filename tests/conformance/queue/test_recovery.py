@@ -1,4 +1,4 @@
-"""Whatever a queue knew when it ended, it knows when it is opened again: after a close, and after a crash."""
+"""A reopened queue has the state that it had at its end, after a clean stop and after a crash."""
 
 from __future__ import annotations
 
@@ -136,22 +136,20 @@ def test_the_state_is_the_same_after_a_restart(
 
 
 def play(harness: Harness, queue: MessageQueue) -> list[tuple[str, bytes, int, str]]:
-    """Everything the queue gives out over the next minutes; the clock ends where it began."""
+    """Return all deliveries of the next minutes, and set the clock back."""
     seen = []
     queue.engine.broker.draw = count(1).__next__
     for _ in range(30):
         for name in sorted(each.name for each in queue.get_all_subscriptions()):
             seen += [(name, m.data, m.delivery_attempt, m.ack_id) for m in queue.pull(name, 3)]
         harness.clock.advance(7)
-    harness.clock._now -= 30 * 7 * 10**9  # as no clock should
+    harness.clock._now -= 30 * 7 * 10**9  # a clock should not do this
     return seen
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
-def test_what_comes_next_is_the_same_as_without_the_restart(
-    durable: Harness, history: Callable[[Harness], None]
-) -> None:
-    """Indexes that are derived are derived right: the same deliveries at the same times with the same receipts."""
+def test_deliveries_are_the_same_as_without_the_restart(durable: Harness, history: Callable[[Harness], None]) -> None:
+    """Derived indexes are rebuilt correctly: the same deliveries come at the same times with the same receipts."""
     history(durable)
     original = durable.queue
     recovered = durable.reopen(crash=True)
@@ -159,7 +157,7 @@ def test_what_comes_next_is_the_same_as_without_the_restart(
     assert recovered.engine.broker.state.dump() == original.engine.broker.state.dump()
 
 
-def test_running_leases_go_on_after_a_restart(durable: Harness, crash: bool) -> None:
+def test_running_leases_continue_after_a_restart(durable: Harness, crash: bool) -> None:
     durable.topic_with("sub", ack_deadline_seconds=60)
     durable.publish("a", "b")
     a, b = durable.queue.pull("sub", 2)
@@ -173,7 +171,10 @@ def test_running_leases_go_on_after_a_restart(durable: Harness, crash: bool) -> 
 
 
 def test_endless_leases_end_with_the_process(durable: Harness, crash: bool) -> None:
-    """Nobody can still hold them, and whoever had them did not fail: no attempt counts; leases of others go on."""
+    """The holders of such leases are gone and did not fail, so no attempt is counted.
+
+    Leases with a deadline continue.
+    """
     durable.topic_with("sub", message_ordering=True, ack_deadline_seconds=600)
     durable.publish("a", "b", key="k")
     durable.publish("c")
@@ -204,8 +205,8 @@ def test_a_publish_is_still_known_after_a_restart(durable: Harness, crash: bool)
     assert durable.drain("sub") == ["x", "y"]
 
 
-def test_numbers_are_never_given_twice(durable: Harness, crash: bool) -> None:
-    """Ids and receipts of what was deleted must not point to something new."""
+def test_numbers_are_never_reused(durable: Harness, crash: bool) -> None:
+    """Ids and receipts of deleted messages must not name new ones."""
     durable.topic_with("sub")
     (old,) = durable.publish("a")
     receipt_of_old = durable.take("sub").ack_id

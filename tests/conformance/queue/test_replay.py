@@ -1,4 +1,4 @@
-"""Going back and forth: seek by offset, time and snapshot, purge and peek."""
+"""Seeks by offset, time and snapshot, and purge and peek."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY = 86400
 
 @pytest.fixture
 def history(harness: Harness) -> Harness:
-    """A topic that keeps everything, with messages a to e, ten seconds apart, and two subscriptions."""
+    """Create a topic that keeps all messages, with a to e, ten seconds apart, and two subscriptions."""
     harness.queue.register_topic("topic", TopicOptions(retention_seconds=30 * DAY))
     for name in ("sub", "other"):
         harness.queue.register_subscription(name, "topic")
@@ -78,8 +78,8 @@ def test_a_seek_to_a_time_goes_back_and_forward(history: Harness) -> None:
     assert history.drain("sub") == []
 
 
-def test_a_seek_back_finds_what_was_unacked_where_nothing_is_retained(harness: Harness, queue: MessageQueue) -> None:
-    """Another subscription keeps all of it in the log; that is no concern of this one."""
+def test_without_retention_a_seek_back_finds_the_unacked_messages(harness: Harness, queue: MessageQueue) -> None:
+    """Another subscription keeps all messages in the log. They do not become unacked in this one."""
     harness.topic_with("sub", "other")
     harness.publish("a", "b", "c", "d")
     first, _, third, _ = queue.pull("sub", 4)
@@ -107,8 +107,8 @@ def test_a_seek_between_unacked_messages_acks_the_earlier_ones(harness: Harness,
     assert harness.drain("sub") == ["b", "d", "e"]
 
 
-def test_a_subscription_that_retains_goes_back_to_its_own_beginning(durable: Harness, crash: bool) -> None:
-    """To the message: what was published at the same instant, before it was made, is not its own."""
+def test_a_subscription_with_retention_seeks_back_to_its_creation(durable: Harness, crash: bool) -> None:
+    """The seek is exact to the message: earlier messages with the same publish time stay excluded."""
     durable.topic_with("other")
     durable.publish("before")
     durable.queue.register_subscription("sub", "topic", SubscriptionOptions(retain_acked=True))
@@ -133,7 +133,9 @@ def test_a_subscription_retains_no_longer_than_it_says(harness: Harness, queue: 
     assert harness.drain("sub") == ["b"]
 
 
-def test_a_topic_that_retains_brings_back_what_was_before_a_subscription(harness: Harness, queue: MessageQueue) -> None:
+def test_with_topic_retention_a_seek_reaches_messages_before_the_subscription(
+    harness: Harness, queue: MessageQueue
+) -> None:
     queue.register_topic("topic", TopicOptions(retention_seconds=600))
     harness.publish("a")
     harness.clock.advance(400)
@@ -145,9 +147,7 @@ def test_a_topic_that_retains_brings_back_what_was_before_a_subscription(harness
 
 
 @pytest.mark.parametrize(("seek_all", "found"), [(False, []), (True, ["a", "b"])])
-def test_what_the_queue_keeps_for_others_is_reached_where_it_is_allowed(
-    harness: Harness, seek_all: bool, found: list[str]
-) -> None:
+def test_a_seek_reaches_messages_kept_for_others_if_allowed(harness: Harness, seek_all: bool, found: list[str]) -> None:
     queue = harness.again(limits=Limits(retention_seconds=DAY, seek_all=seek_all))
     harness.topic_with("sub")
     harness.publish("a", "b")
@@ -155,11 +155,11 @@ def test_what_the_queue_keeps_for_others_is_reached_where_it_is_allowed(
     queue.seek_to_time("sub", 0)
     assert harness.drain("sub") == found
     queue.seek_to_offset("sub", 0)
-    assert harness.drain("sub") == ["a", "b"], "by offset everything that is kept is reached"
+    assert harness.drain("sub") == ["a", "b"], "a seek by offset reaches all stored messages"
 
 
-def test_a_snapshot_brings_back_what_was_unacked(history: Harness) -> None:
-    """With holes: acked ones beyond it stay acked, later messages are unacked."""
+def test_a_seek_to_a_snapshot_restores_unacked_messages(history: Harness) -> None:
+    """Acked messages beyond the snapshot's cursor stay acked, and later messages are unacked."""
     queue = history.queue
     messages = queue.pull("sub", 4)
     queue.ack(messages[0].ack_id)
@@ -184,7 +184,7 @@ def test_a_snapshot_can_be_given_to_another_subscription(history: Harness) -> No
 
 
 def test_a_snapshot_keeps_its_messages(harness: Harness, queue: MessageQueue) -> None:
-    """Without any retention: unacked ones at the time it was taken and all later ones."""
+    """Without retention, the messages that were unacked at the snapshot are kept, and so are all later ones."""
     harness.topic_with("sub")
     harness.publish("a", "b")
     queue.ack(harness.take("sub").ack_id)
@@ -284,7 +284,7 @@ def test_a_seek_with_a_filter_gives_matching_messages_only(harness: Harness, que
     for number, colour in enumerate(["red", "blue", "red", "green", "red"]):
         queue.publish("topic", [InternalMessage(b"%d" % number, {"colour": colour})])
     assert harness.drain("sub") == ["0", "2", "4"]
-    assert queue.backlog("sub").messages == 0  # what does not match counts as acked
+    assert queue.backlog("sub").messages == 0  # messages that do not match count as acked
     queue.seek_to_offset("sub", 1)
     queue.ack(harness.take("sub").ack_id)
     queue.create_snapshot("snapshot", "sub")
@@ -306,7 +306,7 @@ def test_a_purge_empties_one_subscription(history: Harness) -> None:
     assert history.drain("sub") == ["f"]
 
 
-def test_a_peek_shows_what_a_pull_would_give_and_changes_nothing(history: Harness) -> None:
+def test_a_peek_shows_the_next_messages_and_changes_nothing(history: Harness) -> None:
     queue = history.queue
     leased = history.take("sub")
     queue.nack(history.take("sub").ack_id)
@@ -319,7 +319,7 @@ def test_a_peek_shows_what_a_pull_would_give_and_changes_nothing(history: Harnes
 
 
 def test_a_peek_larger_than_the_cache_ends(harness: Harness) -> None:
-    """It gives what memory can hold at a time, and does not read in circles."""
+    """The peek returns as many messages as fit into memory, and does not read in circles."""
     queue = harness.again(sizes=Sizes(cache_bytes=1))
     harness.topic_with("sub")
     for number in range(20):
@@ -329,7 +329,7 @@ def test_a_peek_larger_than_the_cache_ends(harness: Harness) -> None:
     assert found == list(range(len(found)))
 
 
-def test_what_is_oldest_is_known(history: Harness) -> None:
+def test_the_oldest_message_is_known(history: Harness) -> None:
     queue = history.queue
     assert queue.oldest_unacked_age_seconds("sub") == 50
     a, b = queue.pull("sub", 2)

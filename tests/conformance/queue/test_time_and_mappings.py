@@ -1,4 +1,4 @@
-"""What time has ended is gone at the next call, whichever; and messages and options may be plain mappings."""
+"""Expired resources are dropped at the next call of any kind. Messages and options may be plain mappings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _of_the_topic(queue: MessageQueue) -> list[QueueSubscription]:
     return queue.get_subscriptions_for_topic("t")
 
 
-def test_what_exists_can_be_pulled_and_what_does_not_cannot() -> None:
-    """001 ExpirationPolicy: the first call after the time to live sees that it is over, and all calls agree."""
+def test_only_existing_subscriptions_can_be_pulled() -> None:
+    """001 ExpirationPolicy: after the time to live the first call drops the subscription, and all calls agree."""
     clock = ManualClock()
     queue = MessageQueue(clock=clock)
     queue.register_topic("t")
@@ -38,7 +38,7 @@ def test_what_exists_can_be_pulled_and_what_does_not_cannot() -> None:
 
 @pytest.mark.parametrize("listed", [MessageQueue.get_all_subscriptions, _of_the_topic])
 def test_a_list_has_no_subscription_whose_time_is_over(listed: Listing) -> None:
-    """001 ExpirationPolicy: also where a list is the first thing somebody asks for."""
+    """001 ExpirationPolicy: also if a list is the first call."""
     clock = ManualClock()
     queue = MessageQueue(clock=clock)
     queue.register_topic("t")
@@ -50,7 +50,7 @@ def test_a_list_has_no_subscription_whose_time_is_over(listed: Listing) -> None:
 
 
 def test_a_name_whose_time_is_over_is_free() -> None:
-    """001 ExpirationPolicy: creating it anew is as good as looking first."""
+    """001 ExpirationPolicy: a create may be the first call after the expiration."""
     clock = ManualClock()
     queue = MessageQueue(clock=clock)
     queue.register_topic("t")
@@ -62,7 +62,7 @@ def test_a_name_whose_time_is_over_is_free() -> None:
 
 
 def test_the_api_lists_no_subscription_whose_time_is_over() -> None:
-    """001 ExpirationPolicy: on a queue of its own, and on one that threads share."""
+    """001 ExpirationPolicy: for a queue of its own, and for one that threads share."""
 
     async def main(clock: ManualClock, pubsub: PubSub) -> None:
         async with pubsub:
@@ -83,7 +83,7 @@ def test_the_api_lists_no_subscription_whose_time_is_over() -> None:
 
 
 def test_a_dead_letter_shows_when_it_was_first_published() -> None:
-    """004 BR-016: the publish time of the message that failed is kept."""
+    """004 BR-016: the publish time of the failed message is kept."""
     clock = ManualClock()
     queue = MessageQueue(clock=clock)
     queue.register_topic("t")
@@ -102,7 +102,7 @@ def test_a_dead_letter_shows_when_it_was_first_published() -> None:
 
 
 def test_retention_and_expiration_hold_in_the_first_call_of_the_api() -> None:
-    """004 message retention, 001 ExpirationPolicy: with a clock that was moved while nobody looked."""
+    """004 message retention, 001 ExpirationPolicy: the clock was moved, and no call was made meanwhile."""
 
     async def main() -> None:
         clock = ManualClock()
@@ -119,7 +119,7 @@ def test_retention_and_expiration_hold_in_the_first_call_of_the_api() -> None:
 
 
 def test_retention_holds_in_the_first_look_at_a_store_that_was_closed(durable: Harness, crash: bool) -> None:
-    """004 message retention: time went on meanwhile, and nobody has pulled or published yet."""
+    """004 message retention: time passed while the store was closed, and this is the first call."""
     queue = durable.queue
     queue.register_topic("t")
     queue.register_subscription("s", "t", message_retention_duration=600)
@@ -129,7 +129,7 @@ def test_retention_holds_in_the_first_look_at_a_store_that_was_closed(durable: H
 
 
 def test_topics_and_messages_may_be_plain_mappings() -> None:
-    """004 AC-003: as options of subscriptions are; an id handed in is ignored."""
+    """004 AC-003: like options of subscriptions. An id of the caller is ignored."""
     queue = MessageQueue(clock=ManualClock())
     queue.register_topic("t", {"labels": {"team": "a"}, "message_retention_duration": 600})
     queue.register_subscription("s", "t", {"ack_deadline_seconds": 20})
@@ -155,7 +155,7 @@ def test_a_mapping_that_is_no_message_is_refused(message: dict[str, object]) -> 
 
 @pytest.mark.parametrize("options", [5, "colour", ["colour"]])
 def test_options_that_are_no_mapping_are_refused(options: Any) -> None:
-    """004 BR-017: in a sentence, as all bad input."""
+    """004 BR-017: with a sentence, like all invalid input."""
     queue = MessageQueue()
     with pytest.raises(InvalidArgumentError, match="Options must be given by name"):
         queue.register_topic("t", options)
@@ -183,7 +183,7 @@ def test_a_lease_shows_its_deadline_its_extensions_and_its_ack_id() -> None:
 
 
 def test_metadata_shows_options_by_the_names_of_the_caller() -> None:
-    """004 SubscriptionMetadata: and they can be handed in again."""
+    """004 SubscriptionMetadata: a caller can pass these options to another call."""
     queue = MessageQueue()
     queue.register_topic("t")
     given = {"ack_deadline_seconds": 20, "message_ordering": True, "retry_policy": {"minimum_backoff": 1}}
