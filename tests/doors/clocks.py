@@ -1,6 +1,6 @@
-"""The clock of the doors' tests: the broker's time and everybody else's are an hour apart.
+"""The clock of the doors' tests. The time of the broker and the time of the system differ by an hour.
 
-So it is after a clock was set back, and what takes the one for the other shows at once.
+They differ like this after a clock was set back. A test then shows at once if one is used in place of the other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ APART_SECONDS = 3600
 
 
 def clock_at(wall: int | None = None) -> ManualClock:
-    """A clock whose wall shows this time, or today's."""
+    """Return a clock whose wall time is `wall`, or the current time."""
     clock = ManualClock((time.time_ns() if wall is None else wall) + APART_SECONDS * SECOND)
     clock.set_wall(-APART_SECONDS)
     return clock

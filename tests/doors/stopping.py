@@ -1,4 +1,4 @@
-"""A door stops as the server stops it: it tells its clients first, then the queue lets go of those who wait."""
+"""The stop of a door, as in the server: the door tells its clients first, then the queue releases waiting calls."""
 
 from __future__ import annotations
 

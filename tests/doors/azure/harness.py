@@ -28,7 +28,7 @@ from tests.doors.clocks import clock_at
 from tests.doors.stopping import stop
 
 T = TypeVar("T")
-SECONDS = 20  # only a failing test waits so long
+SECONDS = 20  # only a failing test waits this long
 
 
 class Answer(NamedTuple):

@@ -413,11 +413,11 @@ def test_the_time_frame_of_a_signature_is_worded_as_by_the_service(azure: Harnes
     )
 
 
-# ---------------------------------------------------------------------- what a refusal says, and versions
+# ---------------------------------------------------------------------- texts of refusals, and versions
 
 
 def test_a_mismatch_shows_the_string_to_sign(azure: Harness) -> None:
-    """As the service does, so that a client can be compared line by line."""
+    """The service shows it, too, so a client can compare its own string line by line."""
     headers = headers_of(azure)
     wrong = shared_key("GET", LIST, headers, key=base64.b64encode(b"another key").decode())
     answer = azure.send("GET", LIST, headers=headers | {"Authorization": wrong})

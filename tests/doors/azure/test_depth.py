@@ -63,7 +63,7 @@ async def costs(depth: int) -> list[int]:
     await queue.publish(TOPIC, [Draft(b"x" * 64, ttl_seconds=604800)] * depth)
     body = b"<QueueMessage><MessageText>x</MessageText></QueueMessage>"
     found = []
-    for _ in range(4):  # the first round fills what is remembered of dates and parameters
+    for _ in range(4):  # the first round fills caches of dates and parameters
         put, puts = await counted(lambda: answer(request("POST", "orders/messages", body=body)))
         got, gets = await counted(lambda: answer(request("GET", "orders/messages")))
         _, peeks = await counted(lambda: answer(request("GET", "orders/messages", "peekonly=true")))
@@ -85,7 +85,8 @@ async def costs(depth: int) -> list[int]:
         assert [each.status for each in (put, got, update, deleted)] == [201, 200, 204, 204]
         found.append([puts, gets, peeks, updates, deletes])
     await queue.close()
-    return [min(each) for each in zip(*found, strict=True)]  # the queue's own tick each second may fall into one
+    # a tick of the queue, which runs every second, may fall into one measurement
+    return [min(each) for each in zip(*found, strict=True)]
 
 
 def test_no_operation_costs_more_on_a_deep_queue() -> None:

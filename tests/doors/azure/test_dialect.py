@@ -82,7 +82,10 @@ def test_get_with_a_visibility_of_0_leaves_messages_visible(inbox: Harness) -> N
 
 
 def test_peek_messages(inbox: Harness) -> None:
-    """003 AC3: nothing changes, no receipt, no next visibility; hidden and expired messages are not shown."""
+    """003 AC3: nothing changes, and there is no receipt or next visibility.
+
+    Hidden and expired messages are not shown.
+    """
     put(inbox)
     put(inbox, query="?visibilitytimeout=60")
     put(inbox, query="?messagettl=1")
@@ -170,7 +173,10 @@ def test_metadata_may_have_names_with_a_hyphen(azure: Harness) -> None:
 
 
 def test_a_message_may_be_hidden_for_the_whole_default_life(inbox: Harness) -> None:
-    """003 AC1: visibilitytimeout up to 604800, with the default time to live; and then it can be received."""
+    """003 AC1: visibilitytimeout up to 604800, with the default time to live.
+
+    After that time the message can be received.
+    """
     answer = put(inbox, query="?visibilitytimeout=604800")
     assert answer.status == 201
     inbox.clock.advance(604800 - 1)

@@ -1,7 +1,7 @@
-"""Documents are used as a whole or refused as a whole: no content is dropped.
+"""A document is accepted as a whole or refused as a whole. No content is dropped.
 
-The oracle is expat, an XML reader without any code of ours. An accepted request must be one that
-expat reads, of the one form there is, and what comes back is the text that expat found in it.
+The oracle is expat, an XML reader without any code of Penstock. An accepted request must be one that expat can read, in
+the one allowed form, and a later get must return the text that expat found in it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Node(NamedTuple):
         return [part for part in self.parts if isinstance(part, Node)]
 
     def leaves(self, path: str = "") -> list[tuple[str, str]]:
-        """Return every text with the path of its element, in order, without space between elements."""
+        """Return every text with the path of its element, in order, without white space between elements."""
         here = f"{path}/{self.name}"
         own = [(here, self.text)] if self.text.strip() or not self.children else []
         return own + [leaf for child in self.children for leaf in child.leaves(here)]
@@ -115,11 +115,11 @@ def message_of(body: bytes) -> str | None:
 
 
 def plain_lines(text: str) -> str:
-    """Replace every line end by LF, as XML parsers do. Our reader keeps line ends."""
+    """Replace every line end by LF, as XML parsers do. The reader of the door keeps line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-# ---------------------------------------------------------------------- documents, right and wrong
+# ---------------------------------------------------------------------- valid and invalid documents
 
 SPACE = st.sampled_from(["", "", " ", "\n", "\r\n  ", "\t", "\x0b", "\u00a0", "\x85"])
 WORDS = st.text(st.sampled_from("ab\u00e9\U0001f600 \t\n\r]'\"-#;=+/"), max_size=6) | st.sampled_from(
@@ -165,7 +165,7 @@ NAMES = st.sampled_from(["MessageText", "MessageText", "b", "messagetext", "Queu
 
 
 def element(name: str, attributes: str, inner: str, form: int) -> str:
-    """<name>inner</name>, or now and then one that is empty, not closed or closed by another."""
+    """Generate `<name>inner</name>`, or sometimes an element that is empty, not closed or closed by another name."""
     return [
         f"<{name}{attributes}>{inner}</{name}>",
         f"<{name}{attributes}/>",
@@ -204,9 +204,10 @@ OPENINGS = st.sampled_from(
 AROUND = st.one_of(
     st.just(""), st.just(""), SPACE, COMMENTS, INSTRUCTIONS, st.sampled_from(["x", "&#32;", "<![CDATA[ ]]>"])
 )
-WILD = st.tuples(OPENINGS, AROUND, ROOTS, AROUND).map("".join)  # whatever there is; few of them are well formed
+# any mix of parts; few of these documents are well formed
+WILD = st.tuples(OPENINGS, AROUND, ROOTS, AROUND).map("".join)
 
-# Well formed, and most of them not what a message looks like: here content can be lost.
+# Documents that are well formed, and mostly not valid messages. Here content could be lost.
 GOOD_SPACE = st.sampled_from(["", " ", "\n", "\r\n  "])
 GOOD_INLINE = st.lists(
     st.one_of(
@@ -268,14 +269,14 @@ def test_a_put_keeps_the_whole_text_or_nothing(door: Direct, home: str, body: by
     assert answer.status == 201, (code_of(answer), expected)
     if home == STANDARD:
         assert [plain_lines(text) for text in stored] == [plain_lines(expected)]
-    elif "\n" not in expected:  # its bytes are in Base64, line ends and all
+    elif "\n" not in expected:  # Base64 keeps its bytes, including line ends
         assert stored == [in_base64(expected)]
 
 
 @settings(max_examples=300, deadline=None)
 @given(body=BODIES)
 def test_an_update_takes_the_whole_text_or_leaves_the_message(door: Direct, body: bytes) -> None:
-    """003 AC4: a body without a text, as some clients send it, keeps the text; a bad one changes nothing."""
+    """003 AC4: a body without a text, as some clients send it, keeps the text. An invalid body changes nothing."""
     place = f"{STANDARD}/orders/messages"
     door.ask("DELETE", place)
     door.ask("POST", place, b"<QueueMessage><MessageText>before</MessageText></QueueMessage>")
@@ -293,7 +294,7 @@ def test_an_update_takes_the_whole_text_or_leaves_the_message(door: Direct, body
 
 
 def lenient_fields(element: Element, *names: str) -> dict[str, Element]:
-    """Return the first child of every name and ignore the rest. Content was lost this way once."""
+    """Return the first child of every name and ignore the others. An earlier version lost content this way."""
     return {name: each for name in names for each in element.children[::-1] if each.name == name}
 
 
@@ -324,8 +325,7 @@ def is_bare(root: Node) -> bool:
 
 
 # ---------------------------------------------------------------------- documents with more than one field
-#
-# A good document, and now and then something in it that has no place there. What is accepted is shown again.
+# Mostly valid documents, sometimes with an element that is not allowed there. Accepted documents are shown again.
 
 
 def rows(fields: dict[str, st.SearchStrategy[str]]) -> st.SearchStrategy[str]:

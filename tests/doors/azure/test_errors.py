@@ -1,4 +1,4 @@
-"""Each row of the error table: the status, the code in header and body, and what else the body says."""
+"""Each row of the error table: the status, the code in header and body, and the rest of the body."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_invalid_value(orders: Harness, method: str, path: str, reason: str) 
     assert (answer.status, answer.code, answer.text("Reason")) == (400, "InvalidQueryParameterValue", reason)
 
 
-LOSING = [  # documents whose content would be lost if they were taken
+LOSING = [  # documents whose content would be lost if they were accepted
     b"<QueueMessage><MessageText>a<b>bold</b>c</MessageText></QueueMessage>",
     b"<QueueMessage><MessageText>one</MessageText><MessageText>two</MessageText></QueueMessage>",
     b"<QueueMessage><MessageText>one</MessageText><Other>two</Other></QueueMessage>",

@@ -1,4 +1,4 @@
-"""Extras that Azure does not have, off by default: poison queues, redrive, long polling, larger messages."""
+"""Extras that Azure does not have, off by default: poison queues, redrive, long polling and larger messages."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_stopping_server_answers_waiting_gets() -> None:
 
 
 async def waits(azure: Harness) -> bool:
-    """Whether a request waits for a message."""
+    """Return whether a request waits for a message."""
     return bool(azure.queue.loop.wakeups._waiting)
 
 

@@ -1,4 +1,4 @@
-"""No key, signature, token or message text reaches a log, whatever goes wrong."""
+"""No key, signature, token or message text is logged, whatever goes wrong."""
 
 from __future__ import annotations
 

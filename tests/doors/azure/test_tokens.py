@@ -1,4 +1,4 @@
-"""TLS, bearer tokens and user delegation: who is signed in, what they may ask, and what they can sign with it."""
+"""TLS, bearer tokens and user delegation: authentication, permissions, and signatures of a signed-in user."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_token_may_be_of_any_cloud(secure: Harness, audience: str) -> None:
 
 
 def test_a_token_is_enough_for_policies_since_a_version_of_the_service(secure: Harness) -> None:
-    """Get and Set Queue ACL take a token from 2025-07-05 on, before it a key only."""
+    """Get and Set Queue ACL accept a token from version 2025-07-05 on, and only a key before."""
     signed_in(secure, "PUT", "orders")
     body = b"<SignedIdentifiers><SignedIdentifier><Id>one</Id></SignedIdentifier></SignedIdentifiers>"
     bearer = f"Bearer {token(claims(secure))}"
@@ -182,7 +182,7 @@ def test_a_token_that_is_not_good_is_challenged(secure: Harness, changes: dict[s
 
 
 @pytest.mark.parametrize("text", ["", "x", "a.b", "a.!!.c", "a.e30.c", "a.W10.c", "é.é.é"])
-def test_what_is_no_token_is_challenged(secure: Harness, text: str) -> None:
+def test_an_invalid_token_is_challenged(secure: Harness, text: str) -> None:
     assert secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {text}").status == 401
 
 

@@ -1,4 +1,4 @@
-"""One server with a data folder and one without for all tests of a module: they use topics of their own."""
+"""One server with a data folder and one without for all tests of a module. The tests use different topics."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Client:
         return found
 
     def fill(self, topic: str, rows: int, *, start: int = 0, per_batch: int = 100) -> None:
-        """Messages m0, m1, ... in many stored batches."""
+        """Publish messages m0, m1, ... in many stored batches."""
         self.act("topic.ensure", topic=topic)
         batches = [
             messages(range(first, min(first + per_batch, start + rows)))
@@ -134,7 +134,7 @@ class FlightServer(ServerProcess):
         return self.place("flight")[1]
 
     def reader(self) -> psutil.Process:
-        """The reader process. It exists from the first client on."""
+        """Return the reader process. It starts with the first client."""
         if not self.readers():
             with talking(self) as client:
                 client.act("bounds")
@@ -174,7 +174,7 @@ def talking(server: FlightServer, **options: Any) -> Iterator[Client]:
 
 
 def until(happens: Callable[[], bool], what: str) -> None:
-    """Wait until a condition is true that has no event."""
+    """Wait until a condition without an event is true."""
     end = time.monotonic() + SECONDS
     while not happens():
         assert time.monotonic() < end, f"{what} did not happen within {SECONDS} s"

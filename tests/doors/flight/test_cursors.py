@@ -89,7 +89,7 @@ def test_a_cursor_of_another_topic_is_not_moved(client: Client) -> None:
 
 
 def test_a_consumer_has_one_cursor_in_a_topic_however_it_names_it(either: Client) -> None:
-    """One topic became several, and one again: nothing is left behind to hold messages."""
+    """One topic became several, and one again. No cursor is left that would hold back messages."""
     for topic in ("one-a", "one-b"):
         either.fill(topic, 10)
     either.act("cursor.open", name="turned", offsets={"one-a": 4})

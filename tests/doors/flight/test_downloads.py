@@ -1,4 +1,4 @@
-"""Downloads that are not read: they hold bounded memory, are ended in time, and hold up no other client."""
+"""Downloads that are not read: their memory is bounded, they are ended in time, and they hold up no other client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(server: FlightServer) -> None:
 
 @contextmanager
 def unread(server: FlightServer) -> Iterator[flight.FlightStreamReader]:
-    """Start a download on a separate connection, and read nothing of it."""
+    """Start a download on a separate connection, and read nothing from it."""
     own = [("grpc.use_local_subchannel_pool", 1)]
     with flight.FlightClient(f"grpc://{server.address}", generic_options=own) as client:
         ticket = json.dumps({"topic": "large", "first": 0, "until": ROWS}).encode()
@@ -54,7 +54,7 @@ def test_clients_that_do_not_read_hold_bounded_memory_and_give_it_back(folder: P
                 assert client.get(topic="large", first=0, until=ROWS).num_rows == ROWS
             most = reader.memory_info().rss
             assert most - before < 200 * MIB, f"{(most - before) / MIB:.0f} MiB for {CLIENTS} unread downloads"
-            # A download that lost its working set to others goes on where it was.
+            # A download whose working set was evicted continues where it was.
             for stream, rows in zip(streams[:2], first, strict=False):
                 assert rows + sum(chunk.data.num_rows for chunk in stream) == ROWS
         until(lambda: reader.memory_info().rss < before + 32 * MIB, "the memory coming back")

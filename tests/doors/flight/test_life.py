@@ -20,12 +20,13 @@ import trustme
 from tests.doors.flight.flight_server import Client, FlightServer, Refused, messages, talking, until
 from tests.server_process import SECONDS, refused
 
-WINDOW_UPDATE = bytes([0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1])  # a frame of HTTP/2: one byte more may be sent
+# size of an HTTP/2 frame; the server may send one byte more
+WINDOW_UPDATE = bytes([0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1])
 OTHERS_CLOSED = ("--pubsub-port=off", "--azure-port=off", "--text-port=off", "--http-port=off")
 
 
 def answers(server: FlightServer) -> bool:
-    """Ask with a new client: a client that was refused waits longer and longer before it tries again."""
+    """Send a request with a new client, because a refused client waits longer before each retry."""
     try:
         with talking(server) as client:
             client.act("bounds")
@@ -41,7 +42,7 @@ def test_a_killed_reader_process_is_replaced_at_the_same_address(folder: Path) -
         for _ in range(2):
             before = server.reader().pid
             server.reader().kill()
-            assert server.fetch("http", "/health")  # the others go on
+            assert server.fetch("http", "/health")  # the other calls continue
             assert server.fetch("pubsub", "/v1/projects/penstock/topics")
             until(lambda: answers(server), "the door coming back")
             assert server.reader().pid != before
@@ -57,7 +58,7 @@ def test_there_is_no_reader_process_before_the_first_client(folder: Path) -> Non
         with talking(server) as first, talking(server) as second:
             first.fill("early", 1000)
             assert len(server.readers()) == 1
-            for client in (first, second):  # the first came before there was anybody to talk to
+            for client in (first, second):  # the first call may come before the reader process has started
                 assert client.get(topic="early", first=0, until=1000).num_rows == 1000
 
 
@@ -155,7 +156,7 @@ def test_streams_are_finished_before_the_server_stops(folder: Path, *, comes_fir
         until(lambda: "stopping" in server.log(), "the end")
         others = pool.submit(lambda: sum(chunk.data.num_rows for chunk in reader))
         assert link.stopped.wait(SECONDS)
-        psutil.wait_procs([process], timeout=0.5)  # it has time to go too early
+        psutil.wait_procs([process], timeout=0.5)  # a reader process that stopped too early would end here
         link.goes_on.set()
         assert rows + others.result() == 1000
         assert server.wait() == 0
@@ -174,7 +175,7 @@ class Link:
 
     def _run(self) -> None:
         with self._listener, self._listener.accept()[0] as client, socket.socket() as server:
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # what is on its way is with its sender
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # the received bytes are at the sender
             server.connect(self._place)
             requests = threading.Thread(target=self._carry, args=(client, server), daemon=True)
             requests.start()
@@ -189,7 +190,7 @@ class Link:
                 if answers and carried >= self._stops_at and not self.stopped.is_set():
                     self.stopped.set()
                     self.goes_on.wait(SECONDS)
-                    source.sendall(WINDOW_UPDATE)  # a client that reads says so
+                    source.sendall(WINDOW_UPDATE)  # a client that reads sends window updates
                 if self.stopped.is_set():
                     self.goes_on.wait(SECONDS)
                 target.sendall(piece)
@@ -236,7 +237,7 @@ def test_the_server_does_not_load_arrow(memory: FlightServer) -> None:
     assert "libarrow" in Path(f"/proc/{memory.reader().pid}/maps").read_text()
 
 
-# ---------------------------------------------------------------------- who may call
+# ---------------------------------------------------------------------- access
 
 
 def test_tokens_are_asked_for(folder: Path) -> None:
@@ -271,7 +272,7 @@ def test_tls(folder: Path) -> None:
         with talking(server, tls_root_certs=root.read_bytes()) as client:
             client.fill("secret", 3)
             assert client.get(topic="secret", first=0, until=3).num_rows == 3
-        assert not answers(server)  # it asks without TLS
+        assert not answers(server)  # it calls without TLS
 
 
 def test_a_certificate_that_cannot_be_used(folder: Path) -> None:

@@ -54,7 +54,7 @@ def test_columns_in_any_order_with_nulls_and_slices(either: Client) -> None:
 
 
 @pytest.mark.parametrize("name", ["no good!", "goog-x", "a\u00a0b", "a\u200db", "x" * 300, "t1"])
-def test_a_topic_is_made_only_with_a_name_that_pubsub_clients_can_use(either: Client, name: str) -> None:
+def test_topics_are_created_only_with_names_for_pubsub_clients(either: Client, name: str) -> None:
     """Names of topics may come from a column of data (decision 0015)."""
     with pytest.raises(Refused, match="A name that Pub/Sub clients can use has 3 to 255 letters, digits"):
         either.act("topic.ensure", topic=name)
@@ -192,7 +192,7 @@ def test_a_batch_of_several_pieces_is_one_publish(either: Client) -> None:
     assert either.get(topic="pieces", first=24_990, until=25_000)["data"].to_pylist()[-1] == b"m24999"
 
 
-# ---------------------------------------------------------------------- once
+# ---------------------------------------------------------------------- publish-once keys
 
 
 def test_a_repeated_sequence_gets_the_first_answer(either: Client) -> None:
@@ -222,7 +222,7 @@ def test_an_older_epoch_is_refused(either: Client) -> None:
 
 
 def test_a_number_above_64_bits_is_refused_and_no_publish_waits_for_it(client: Client) -> None:
-    """Each such upload kept its share of the bytes that may be in flight, until every publish waited without end."""
+    """Each such upload once kept its share of the bytes in flight, until all publishes waited forever."""
     client.act("topic.ensure", topic="numbers")
     large = pa.record_batch({"data": pa.array([b"x" * (9 << 20)], pa.binary())})
     for epoch, sequence in [(1 << 63, 0), (0, 1 << 63), (10**30, 0), (-(10**30), 0)] * 2:
@@ -233,8 +233,8 @@ def test_a_number_above_64_bits_is_refused_and_no_publish_waits_for_it(client: C
     client.put({"topic": "numbers"}, [large])
 
 
-def test_a_failure_behind_the_first_batch_is_told_in_its_answer(client: Client) -> None:
-    """The client of this test waits for each answer, so an error that only ends the call would never reach it."""
+def test_a_failure_after_the_first_batch_is_in_its_answer(client: Client) -> None:
+    """This client waits for each answer, so it would not see an error that only ends the call."""
     client.act("topic.ensure", topic="later")
     key = {"topic": "later", "once": {"producer": "q", "epoch": 1}}
     client.put(key, [messages(range(3)), messages(range(3))], [0, 1])

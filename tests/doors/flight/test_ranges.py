@@ -23,7 +23,7 @@ def test_bounds_by_name_by_pattern_and_of_all(either: Client) -> None:
     assert set(either.act("bounds", pattern=".*/bo-.")["topics"]) == {T + "bo-a", T + "bo-b"}
     assert set(either.act("bounds", pattern="bo-.")["topics"]) == {T + "bo-a", T + "bo-b"}  # in the default project
     assert either.act("bounds", pattern="bo-.", project="elsewhere")["topics"] == {}
-    assert either.act("bounds", pattern="bo")["topics"] == {}  # the whole name counts
+    assert either.act("bounds", pattern="bo")["topics"] == {}  # the full name is used
     assert {T + "bo-a", T + "other"} <= set(either.act("bounds")["topics"])
 
 
@@ -70,7 +70,7 @@ def test_a_long_poll_is_answered_by_the_next_message(kind: str, request: pytest.
         published = time.monotonic()
         waiting.join(10)
         assert answers[0][1] == 6
-        assert answers[0][0] - published < 10  # it would have waited for 20
+        assert answers[0][0] - published < 10  # the call would have waited for 20
 
 
 def test_a_long_poll_ends_with_its_time_and_at_once_if_there_is_more(client: Client) -> None:

@@ -187,13 +187,13 @@ def test_a_range_of_a_topic_that_was_made_again_is_out_of_range(disk: FlightServ
     assert told["gone"] == ["projects/penstock/topics/never"]
 
 
-def test_columns_that_follow_from_the_place_are_those_of_the_messages(either: Client) -> None:
+def test_columns_derived_from_the_position_match_the_messages(either: Client) -> None:
     either.fill("placed", 25, per_batch=10)
     whole = either.get(topic="placed", first=3, until=21).select(["topic", "offset", "message_id"])
     assert either.get(topic="placed", first=3, until=21, columns=["message_id", "topic", "offset"]).equals(whole)
 
 
-def test_what_was_written_is_read_after_a_restart(folder: Path) -> None:
+def test_written_messages_are_read_after_a_restart(folder: Path) -> None:
     with FlightServer(folder, "--data", str(folder / "data")) as server:
         with talking(server) as client:
             client.fill("kept", 500)
@@ -211,7 +211,7 @@ def test_a_range_that_is_no_longer_kept_names_the_earliest_offset(folder: Path, 
         client.act("topic.ensure", topic="short")
         client.act("cursor.open", name="reader", offsets={"short": 0})
         client.fill("short", 40, per_batch=10)
-        witness(client)  # retention has been at work: what the cursor has not passed stays
+        witness(client)  # retention has run, and messages above the cursor are kept
         assert client.get(topic="short", first=0, until=40).num_rows == 40
         client.act("cursor.advance", name="reader", offsets={"short": 25})
         until(lambda: client.bounds("short")["head"] == 25, "retention")

@@ -1,4 +1,4 @@
-"""Staged rows: decided and published once, even if a process is killed."""
+"""Staged rows: they are decided and published once, even if a process is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = "projects/penstock/topics/"
 
 
 def stage(client: Client, topic: str, batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
-    """Stage the rows of one task. Return where they are."""
+    """Stage the rows of one task, and return their location."""
     answers = client.put({"topic": topic, "stage": True}, batches)
     return [
         {"first": place["first"], "rows": place["rows"], "topic": place["target"]}
@@ -48,11 +48,11 @@ def test_staged_rows_appear_with_the_decision(either: Client) -> None:
     assert either.act("cursor.list")["cursors"] == []
 
 
-def test_only_what_was_decided_counts_and_only_once(either: Client) -> None:
+def test_only_decided_rows_are_published_and_only_once(either: Client) -> None:
     either.act("topic.ensure", topic="attempts")
     lost, won = stage(either, "attempts", [messages(range(5))]), stage(either, "attempts", [messages(range(5, 10))])
     assert either.act("stage.decide", query="q-2", epoch=4, parts=[won])["rows"] == 5
-    # The same epoch again, by a driver that has forgotten, with other rows: the recorded decision stands.
+    # A driver without memory of the first attempt stages other rows for the same epoch. The recorded decision holds.
     assert either.act("stage.decide", query="q-2", epoch=4, parts=[lost]) == {"repeated": True, "rows": 5}
     with pytest.raises(Refused, match="failed_precondition: Query q-2 is at epoch 4; epoch 3 is over"):
         either.act("stage.decide", query="q-2", epoch=3, parts=[lost])
@@ -105,7 +105,7 @@ def test_a_decision_is_finished_after_any_kill(folder: Path, victim: str) -> Non
         if victim == "server":
             server.start()
         with talking(server) as client:
-            # Nobody asks again: the decision was made.
+            # No client asks again, because the decision was made.
             until(lambda: tail_of(client, "target") == total, "the rest of the copy")
             assert client.act("stage.decide", query="job", epoch=1, parts=[]) == {"repeated": True, "rows": total}
             found = client.get(topic="target", first=0, until=total)["data"].to_pylist()
@@ -135,7 +135,7 @@ def decide_and_kill(server: FlightServer, victim: str, parts: list[Any]) -> None
 
 
 def tail_of(client: Client, topic: str) -> int:
-    """Return the tail of a topic. -1 while the server does not answer."""
+    """Return the tail of a topic, or -1 while the server does not answer."""
     try:
         return client.bounds(topic)["tail"]
     except (flight.FlightError, Refused):

@@ -1,8 +1,8 @@
 """Generator of src/penstock/doors/google/messages.binpb: run `python -m tests.doors.google.descriptors`.
 
-The file holds the message types of the wire as one FileDescriptorSet, taken from the official client's packages, so
-that the server itself needs only protobuf. Types are copied, never written by hand; what is
-changed is the place (proto-plus calls the file google/pubsub_v1/types/pubsub.proto) and one field's spelling.
+The file holds the message types of the protocol as one FileDescriptorSet. They come from the official client's
+packages, so that the server itself needs only protobuf. Types are copied, and only two things are changed: the file
+names (proto-plus calls the file google/pubsub_v1/types/pubsub.proto), and the spelling of one field.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _strip(message: descriptor_pb2.DescriptorProto) -> None:
     for field in message.field:
         field.ClearField("options")  # annotations of Google's tools
         if field.name == "type_":
-            field.name = "type"  # proto-plus avoids Python's word; the wire does not know names
+            field.name = "type"  # proto-plus avoids a keyword of Python; names are not sent
     if not message.options.map_entry:
         message.ClearField("options")
     for nested in message.nested_type:
@@ -60,7 +60,7 @@ def _strip(message: descriptor_pb2.DescriptorProto) -> None:
 
 
 def _reflection_v1(alpha: descriptor_pb2.FileDescriptorProto) -> descriptor_pb2.FileDescriptorProto:
-    text = alpha.SerializeToString().replace(b"v1alpha", b"v1alph_")  # of one length, so that the framing stays right
+    text = alpha.SerializeToString().replace(b"v1alpha", b"v1alph_")  # of equal length, so that the framing stays valid
     file = descriptor_pb2.FileDescriptorProto.FromString(text)
     file.name, file.package = "grpc/reflection/v1/reflection.proto", "grpc.reflection.v1"
     for message in file.message_type:

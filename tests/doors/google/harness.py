@@ -43,7 +43,7 @@ class Harness:
         self.condition = Condition()
 
     async def open(self) -> None:
-        limits = replace(SERVER_LIMITS, retention_seconds=86400)  # as the server does
+        limits = replace(SERVER_LIMITS, retention_seconds=86400)  # like the server
         self.queue = AsyncMessageQueue(self.journal, limits=limits, describe_source=source_attributes)
         await self.queue.start()
         log = logging.getLogger("tests.google")
@@ -114,7 +114,7 @@ class Client:
                 return method
         raise KeyError(name)
 
-    # Common first steps of tests.
+    # First steps that many tests share.
 
     def topic(self, **fields: Any) -> str:
         name = f"projects/test/topics/topic-{next(NUMBERS)}"

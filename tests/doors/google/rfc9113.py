@@ -1,10 +1,10 @@
-"""RFC 9113 and RFC 7541 as rows: what a client sends, and what a server has to do about it.
+"""RFC 9113 and RFC 7541 as rows: the bytes of a client, and the required reaction of a server.
 
 A row holds the bytes after the connection preface and the first SETTINGS (a row of section 3.4 all bytes), and one of
     Closes(code)          a connection error: GOAWAY with this code
-    Resets(code, stream)  a stream error: RST_STREAM with this code, and the connection goes on
-    Answers(status)       stream 1 is answered with this gRPC status, and the connection goes on
-    Goes()                nothing of it is an error
+    Resets(code, stream)  a stream error: RST_STREAM with this code, and the connection stays open
+    Answers(status)       stream 1 is answered with this gRPC status, and the connection stays open
+    Goes()                no error
 `Until()` among the bytes waits for the answer of stream 1.
 """
 
@@ -22,7 +22,7 @@ NO_ERROR, PROTOCOL_ERROR, FLOW_CONTROL_ERROR = h2.NO_ERROR, h2.PROTOCOL_ERROR, h
 STREAM_CLOSED, FRAME_SIZE_ERROR, COMPRESSION_ERROR = h2.STREAM_CLOSED, h2.FRAME_SIZE_ERROR, h2.COMPRESSION_ERROR
 REFUSED_STREAM = h2.REFUSED_STREAM
 
-FRAME_BYTES_MAX = 1 << 20  # what our SETTINGS allow
+FRAME_BYTES_MAX = 1 << 20  # the limit in the server's SETTINGS
 GET_TOPIC = "/google.pubsub.v1.Publisher/GetTopic"
 STREAMING_PULL = "/google.pubsub.v1.Subscriber/StreamingPull"
 NOT_FOUND = "5"
@@ -93,7 +93,7 @@ def raw(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> byt
 
 
 def long_frame(kind: int, stream: int) -> bytes:
-    """Return the head of a frame that is longer than allowed."""
+    """Return the header of a frame that is longer than allowed."""
     length = FRAME_BYTES_MAX + 1
     return struct.pack(">HBBBL", length >> 8, length & 0xFF, kind, 0, stream)
 
@@ -104,7 +104,7 @@ def settings(*values: tuple[int, int]) -> bytes:
 
 OPEN = head([METHOD, SCHEME, (":path", STREAMING_PULL), AUTHORITY, GRPC])  # a stream that stays open
 WHOLE = (request(), data())
-OVER = (*WHOLE, Until())  # a stream that is closed: both sides have ended it
+OVER = (*WHOLE, Until())  # a stream that both sides have ended
 TRAILERS = h2.END_HEADERS | h2.END_STREAM
 PRIORITY_OF_1 = b"\0\0\0\x01\0"  # depends on stream 1
 WINDOW, FRAME, PUSH, TABLE = 4, 5, 2, 1

@@ -1,4 +1,4 @@
-"""RFC 9113, sections 5 and 8, and RFC 7541: the life of a stream, what makes a request, and header compression."""
+"""Rows for RFC 9113, sections 5 and 8, and RFC 7541: the life of a stream, valid requests, and header compression."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from tests.doors.google.rfc9113 import (
 )
 
 RESET = (OPEN, h2.rst_stream(1, 8))  # closed by the client
-REFUSED = (head([*PSEUDO[:2], (":path", "/no/such"), GRPC]), Until())  # answered and closed before it was whole
+# answered and closed before the request was complete
+REFUSED = (head([*PSEUDO[:2], (":path", "/no/such"), GRPC]), Until())
 ENDED = (head([METHOD, SCHEME, (":path", "/google.pubsub.v1.Subscriber/StreamingPull"), GRPC], flags=TRAILERS),)
 
 STREAMS = [
@@ -174,7 +175,7 @@ REQUESTS = [
     Row("8.5", "CONNECT without :authority", call([(":method", "CONNECT")]), Resets(PROTOCOL_ERROR)),
 ]
 
-ENTRY = b"\x40\x01a\x01b"  # kept in the table, as entry 62
+ENTRY = b"\x40\x01a\x01b"  # stored in the table as entry 62
 
 
 def block(content: bytes) -> tuple[bytes, bytes]:

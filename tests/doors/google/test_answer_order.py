@@ -17,7 +17,7 @@ from penstock.journal.sqlite.journal import SqliteJournal
 from tests.doors.google.harness import Requests, opened
 
 COUNT = 20
-# The answer leaves a turn of the loop after its commit, which is where the lead begins.
+# The answer is sent one turn of the loop after its commit, and the lead is measured from there.
 LEAST_LEAD_SECONDS = ANSWER_LEAD_SECONDS / 2
 
 
@@ -55,5 +55,6 @@ def test_the_answer_to_a_publish_is_written_before_the_message_is_delivered(
             leads.append(moment(body) - moment(message_id.encode()))
         stream.cancel()
     assert min(leads) > 0, f"seconds from answer to delivery: {sorted(leads)}"
-    # The median: a machine that stops the server for a moment between the two writes shortens single leads.
+    # The median is used because a machine that stops the server for a moment between the two writes shortens some
+    # leads.
     assert median(leads) >= LEAST_LEAD_SECONDS, f"seconds from answer to delivery: {sorted(leads)}"

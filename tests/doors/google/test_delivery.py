@@ -1,4 +1,4 @@
-"""Delivery as production documents it: pull, retry, dead letters, ordering, filters, exactly-once, seek."""
+"""Delivery as Google documents it: pull, retry, dead letters, ordering, filters, exactly-once, seek."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_another_puller_gets_no_message_of_an_outstanding_key(client: Client) ->
 
 
 def details(error: grpc.RpcError) -> dict[str, str]:
-    """Return the reason of every failed receipt, as clients read them from the trailers."""
+    """Return the reason of every failed receipt, as clients read it from the trailers."""
     for key, value in error.trailing_metadata():
         if key == "grpc-status-details-bin":
             status = m.Status.FromString(value)
@@ -184,7 +184,7 @@ def test_exactly_once_refuses_a_mixed_request_so_that_the_client_can_repeat_it(c
         client.ack(subscription, dead, good)
     assert caught.value.code().name == "ABORTED"
     assert list(details(caught.value)) == [dead.ack_id]
-    client.ack(subscription, good)  # it is still good
+    client.ack(subscription, good)  # still valid
 
 
 def test_expired_receipts_beyond_the_size_of_trailers_are_listed_in_turns(client: Client) -> None:
@@ -197,7 +197,7 @@ def test_expired_receipts_beyond_the_size_of_trailers_are_listed_in_turns(client
     receipts = [each.ack_id for each in received]
     client.ack(subscription, *received)
     codes = []
-    while receipts:  # as clients do: what is listed has failed for good, the rest is tried again
+    while receipts:  # as clients do: listed receipts have failed permanently, and the others are sent again
         with pytest.raises(grpc.RpcError) as caught:
             client.call("Acknowledge", subscription=subscription, ack_ids=receipts)
         codes.append(caught.value.code().name)
@@ -239,7 +239,7 @@ def test_a_new_subscription_gets_new_messages_only_and_can_seek_back(client: Cli
 
 
 def test_acked_messages_stay_acked_without_retention(client: Client) -> None:
-    """The server keeps more of every topic, but a Pub/Sub client gets Pub/Sub's rule."""
+    """The server keeps more messages of every topic, but a Pub/Sub client sees the behaviour of Pub/Sub."""
     topic = client.topic()
     client.publish(topic, b"before")
     subscription = client.subscription(topic)

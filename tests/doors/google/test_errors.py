@@ -12,7 +12,7 @@ from penstock.doors.google.http2 import frames as h2
 from tests.doors.google.harness import Client, rest
 from tests.doors.google.test_http2 import ASKING, GET_TOPIC, connected, encode, request
 
-STATUSES = {  # as Google's table of errors has them
+STATUSES = {  # from Google's table of errors
     errors.InvalidArgumentError: ("INVALID_ARGUMENT", 400),
     errors.NotFoundError: ("NOT_FOUND", 404),
     errors.AlreadyExistsError: ("ALREADY_EXISTS", 409),
@@ -26,7 +26,7 @@ STATUSES = {  # as Google's table of errors has them
 
 
 def publishing(client: Client, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[tuple[str, str], int, str]:
-    """Return gRPC code and text, and REST status and its name, of a publish that fails with this error."""
+    """Return the gRPC code and text, and the REST status and its name, of a publish that fails with this error."""
     topic = client.topic()
 
     async def fail(*arguments: object, **options: object) -> None:

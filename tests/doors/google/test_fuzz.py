@@ -60,7 +60,7 @@ NUMBERS_TRIED = [0, 1, -1, 2, 10, 600, 601, 2**31 - 1, -(2**31)]
 
 
 def fill(message: Any, source: random.Random, depth: int = 0) -> Any:
-    """Set some of the fields, deeper ones more rarely."""
+    """Set some of the fields, nested ones less often."""
     for field in message.DESCRIPTOR.fields:
         if source.random() < 0.35 + depth * 0.12:
             continue
@@ -116,7 +116,7 @@ def prepare(client: Client) -> None:
         try:
             client.call(name, **fields)
         except grpc.RpcError:
-            continue  # it is there, or what it needs was deleted by an earlier request
+            continue  # it exists already, or an earlier request deleted what it needs
 
 
 def test_no_request_causes_an_internal_or_unknown_error(client: Client, rounds: Callable[[int, int], int]) -> None:
@@ -158,10 +158,10 @@ def outcome(client: Client, name: str, request: Any) -> tuple[str, str]:
 
 
 def decoded(text: str) -> bytes | None:
-    """Return what base64 text stands for, in either alphabet and with or without padding; None if it is invalid."""
+    """Return the decoded base64 text, in either alphabet and with or without padding. None if it is invalid."""
     if "=" not in text:
         text += "=" * (-len(text) % 4)
-    if len(text) % 4 or text.count("=") > 2:  # the decoder below passes over padding that is too long
+    if len(text) % 4 or text.count("=") > 2:  # Python's decoder ignores padding that is too long
         return None
     try:
         return base64.b64decode(text.replace("-", "+").replace("_", "/").encode("ascii"), validate=True)

@@ -217,7 +217,7 @@ def test_a_flood_ends_its_own_connection_only(harness: Harness, client: Client, 
         peer.greet()
         peer.socket.setblocking(False)
         _pour(peer, flood)
-        while peer.next() is not None:  # it is closed before long
+        while peer.next() is not None:  # closed soon after
             pass
     assert client.publish(topic, b"others go on")
     assert harness.door.counts["flood"] == before + 1
@@ -248,7 +248,7 @@ def test_pings_of_a_busy_client_are_no_flood(monkeypatch: pytest.MonkeyPatch) ->
         number = 1
         for _ in range(20):
             calls = []
-            for _ in range(100):  # as many pings and updates as calls, beyond what would be a flood by itself
+            for _ in range(100):  # as many pings and updates as calls; without the calls they would be a flood
                 body = h2.frame(h2.DATA, h2.END_STREAM, number, frame_message(encode(ASKING)))
                 calls += [
                     request(number, GET_TOPIC),
@@ -269,7 +269,8 @@ def test_headers_without_end_are_cut_off(peer: Peer) -> None:
 
 def test_headers_that_decompress_beyond_the_limit_are_refused(peer: Peer) -> None:
     peer.greet()
-    bomb = b"\x40\x01a\x7f\xe1\x1e" + b"x" * 4000 + b"\xbe" * 1000  # one entry of 4 KB, named a thousand times
+    # one entry of 4 KB that is referenced a thousand times
+    bomb = b"\x40\x01a\x7f\xe1\x1e" + b"x" * 4000 + b"\xbe" * 1000
     peer.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, bomb))
     assert peer.goaway() == h2.COMPRESSION_ERROR
 

@@ -1,4 +1,4 @@
-"""Every row of the table of limits, with production's codes and texts, and values at the limit."""
+"""Every row of the table of limits, with Google's codes and texts, and values at the limit."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_request_beyond_the_transport_limit_is_refused(client: Client, topic: 
         [message(attributes={f"k{n}": "v" for n in range(100)})],
         [message(attributes={"k" * 256: "v" * 1024})],
         [message(data=b"x", ordering_key="k" * 1024)],
-        [message(data=b"x", attributes={"googclient_traceparent": "00-1-2-01"})],  # client libraries that trace
+        [message(data=b"x", attributes={"googclient_traceparent": "00-1-2-01"})],  # as client libraries with tracing do
         [message(data=b"x", attributes={"googclient_schemaname": "s"})],  # a received message, published again
         [message(data=b"x" * 9_999_000)],
     ],
@@ -334,7 +334,7 @@ def test_a_seek_needs_a_target(client: Client, subscription: str) -> None:
     assert client.refused("Seek", subscription=subscription) == (INVALID, text)
 
 
-# ---------------------------------------------------------------------- anything else
+# ---------------------------------------------------------------------- other limits
 
 
 def test_bytes_that_are_no_message_are_an_invalid_argument(client: Client) -> None:

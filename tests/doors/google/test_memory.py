@@ -1,7 +1,7 @@
 """The memory of incomplete requests, cancelled calls and unread answers is released with them.
 
-The collector of cycles is off in these tests: whatever needs it to go would pile up in a server, where large bodies
-are few objects, and the collector counts objects.
+The cyclic garbage collector is off in these tests. Objects that need it would accumulate in a server, because the
+collector runs by the number of objects, and large bodies are few objects.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.doors.google.test_http2 import GET_TOPIC, connected, request
 PUBLISH = "/google.pubsub.v1.Publisher/Publish"
 PULL = "/google.pubsub.v1.Subscriber/Pull"
 STREAMING_PULL = "/google.pubsub.v1.Subscriber/StreamingPull"
-MEGABYTE = bytes((1 << 20) - 100)  # a frame takes no more
+MEGABYTE = bytes((1 << 20) - 100)  # the maximum size of a frame
 PARTIAL = b"\0\0\x80\0\0"  # a message of 8 MiB is announced
 TOPIC, SUBSCRIPTION = "projects/memory/topics/abc", "projects/memory/subscriptions/abc"
 OF_A_CALL = (Body, Http2Connection, Context, NewConnection, RestCall, Stream, StreamingCall, UnaryCall)
@@ -115,7 +115,7 @@ ABORTED = {
 def test_an_aborted_request_leaves_no_memory(
     known: Harness, sent: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)  # what is logged is kept, and must hold on to nothing
+    caplog.set_level(logging.INFO)  # log records are kept, and must not refer to messages
     with without_collector() as watch:
         with connected(known) as peer:
             peer.greet()
@@ -124,13 +124,13 @@ def test_an_aborted_request_leaves_no_memory(
             while (frame := peer.next()) is not None and frame[3] != b"the last":
                 pass
         eventually(lambda: not watch.left())
-        eventually(lambda: not known.door._calls.tasks)  # a task is struck off one turn of the loop after its end
+        eventually(lambda: not known.door._calls.tasks)  # a task is removed one turn of the loop after its end
     assert known.door.budget.in_use_bytes == 0
     assert not known.door._calls.streaming
 
 
 def test_input_after_the_end_of_a_call_is_not_kept(known: Harness) -> None:
-    """The client of a failed stream reads neither the last message nor the status, and goes on sending."""
+    """The client of a failed stream does not read the last message or the status, and continues to send."""
     with known.connect() as client:
         client.call("Publish", topic=TOPIC, messages=[m.PubsubMessage(data=b"x")])
     with connected(known) as peer:
@@ -138,7 +138,7 @@ def test_input_after_the_end_of_a_call_is_not_kept(known: Harness) -> None:
         peer.send(request(1, STREAMING_PULL), data(LISTENING))
         peer.until(h2.HEADERS)
         eventually(lambda: known.door.budget.in_use_bytes > 8 << 10)  # the message waits
-        peer.send(data(LISTENING))  # a subscription must not be named again
+        peer.send(data(LISTENING))  # a stream must not name its subscription twice
         eventually(lambda: not known.door._calls.tasks)
         peer.send(data(PARTIAL + MEGABYTE), h2.settings({4: 1 << 30}), h2.window_update(0, 1 << 30))
         assert peer.answer(1)["grpc-status"] == "3"
@@ -155,7 +155,7 @@ def test_calls_that_end_by_their_deadline_leave_no_memory(known: Harness) -> Non
         client.call("GetTopic", topic=TOPIC)
         with without_collector() as watch:
             ended = []
-            while len(ended) < 6:  # on a busy machine the client may look at its clock too late
+            while len(ended) < 6:  # on a busy machine the client may check its clock too late
                 try:
                     publish(body, timeout=0.004)
                 except grpc.RpcError as error:
@@ -165,7 +165,7 @@ def test_calls_that_end_by_their_deadline_leave_no_memory(known: Harness) -> Non
             eventually(lambda: not watch.left())
 
 
-# ---------------------------------------------------------------------- credentials come first
+# ---------------------------------------------------------------------- credentials are checked first
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,7 @@ def test_an_answer_that_is_not_read_makes_room_for_others(narrow: Harness) -> No
 
 def test_many_large_requests_at_a_time_never_wait_for_each_other(known: Harness) -> None:
     """Interleaved requests that exceed the window of the connection together do not wait for each other."""
-    size, count = 1 << 20, 90  # 90 MiB in all
+    size, count = 1 << 20, 90  # 90 MiB in total
     body = frame_message(
         m.PublishRequest(topic=TOPIC, messages=[m.PubsubMessage(data=bytes(size))]).SerializeToString()
     )
@@ -292,7 +292,7 @@ def test_padding_never_uses_up_a_stream(known: Harness) -> None:
         peer.greet()
         peer.send(request(1, STREAMING_PULL), data(PARTIAL))
         stream = 0
-        padded = h2.frame(h2.DATA, h2.PADDED, 1, b"\xfe" + b"\0" * 255)  # one byte of it is content
+        padded = h2.frame(h2.DATA, h2.PADDED, 1, b"\xfe" + b"\0" * 255)  # one byte of each frame is content
         for _ in range(70):  # 17 MiB
             peer.send(padded * 1000)
         peer.send(h2.frame(h2.PING, 0, 0, b"the last"))

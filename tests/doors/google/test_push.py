@@ -24,7 +24,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.requests: list[tuple[dict[str, str], bytes]] = []
-        self.statuses: list[int] = []  # of the next answers; then 204
+        self.statuses: list[int] = []  # the statuses of the next answers; after them 204
         self._changed = threading.Condition()
         endpoint = self
 

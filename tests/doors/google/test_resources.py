@@ -150,7 +150,7 @@ REFUSED = "Invalid update_mask provided in the UpdateSubscriptionRequest: "
             "'push_config' rather than 'pushConfig'.",
         ),
         (
-            ["*"],  # as the official emulator
+            ["*"],  # like the official emulator
             REFUSED + "* is not a known Subscription field. Note that field paths must be of the form 'push_config' "
             "rather than 'pushConfig'.",
         ),

@@ -1,4 +1,4 @@
-"""REST: JSON, errors, web pages of this machine and of other hosts, tokens and TLS."""
+"""The REST API: JSON, errors, web pages of this machine and of other hosts, tokens and TLS."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_exactly_once_details_are_returned(harness: Harness, client: Client) -> 
 
 
 def test_a_pull_whose_caller_disconnected_leases_nothing(harness: Harness, client: Client) -> None:
-    """A message leased in vain would be unavailable until its deadline, with one attempt more."""
+    """Such a lease would hide the message until its deadline, and count one attempt more."""
     topic = client.topic()
     name = client.subscription(topic)
     body = b'{"maxMessages": 1}'

@@ -1,6 +1,6 @@
 """HTTP/2 by the book: every row of the tables, over a socket.
 
-Each connection ends with a PING; what came before its answer is the server's whole reaction.
+Each connection ends with a PING. The server's reaction is all that arrives before its answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def reaction(peer: Peer, row: Row) -> Iterator[tuple[int, int, int, bytes]]:
         if waits:
             yield from until_over(peer, 1)
         else:
-            peer.send(*parts)  # together, so that nothing is answered in between
+            peer.send(*parts)  # in one write, so that the server answers nothing in between
     if isinstance(row.expected, Answers):
         yield from until_over(peer, 1)
     peer.send(h2.frame(h2.PING, 0, 0, LAST))

@@ -1,4 +1,4 @@
-"""Rules of production besides its limits: labels, destinations, transforms, push, receipts, revisions."""
+"""Google's rules besides the limits: labels, destinations, transforms, push, receipts, revisions."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def test_the_version_of_the_push_format_is_always_returned(client: Client, topic
     client.call("ModifyPushConfig", subscription=name, push_config=config)
     assert version(client, name) == "v1beta1"
     client.call("ModifyPushConfig", subscription=name, push_config={"push_endpoint": "https://example.com/z"})
-    assert version(client, name) == "v1beta1", "what is not said does not change"
+    assert version(client, name) == "v1beta1", "fields that are not in the mask do not change"
     client.call("ModifyPushConfig", subscription=name, push_config={})
-    assert version(client, name) == "v1beta1", "nor does it when the endpoint goes"
+    assert version(client, name) == "v1beta1", "they do not change when the endpoint is removed either"
     client.call("ModifyPushConfig", subscription=name, push_config={"push_endpoint": "https://example.com/z"})
     assert version(client, name) == "v1beta1"
     update = {"name": name, "push_config": {}}
@@ -88,7 +88,7 @@ def test_a_receipt_of_another_subscription_is_refused(client: Client, name: str)
     code, said = client.refused(name, subscription=mine, ack_ids=[own.ack_id, foreign.ack_id])
     assert (code, foreign.ack_id in said) == (INVALID, True)
     client.nack(mine, own)
-    assert [each.message.data for each in client.pull(mine)] == [b"x"], "nothing of the request was done"
+    assert [each.message.data for each in client.pull(mine)] == [b"x"], "no part of the request was done"
 
 
 def test_an_old_receipt_is_no_error_without_exactly_once(client: Client) -> None:
@@ -99,7 +99,7 @@ def test_an_old_receipt_is_no_error_without_exactly_once(client: Client) -> None
     client.ack(name, received)
     client.ack(name, received)
     client.publish(topic, b"y")
-    assert [each.message.data for each in client.pull(name)] == [b"y"], "what was acked stays acked"
+    assert [each.message.data for each in client.pull(name)] == [b"y"], "acked messages stay acked"
 
 
 def test_a_stream_that_acks_for_another_subscription_is_refused(client: Client) -> None:
@@ -165,7 +165,7 @@ def test_a_transform_says_what_it_does(client: Client, topic: str, transform: di
 
 
 def test_at_most_five_transforms_are_enabled(client: Client, topic: str) -> None:
-    """The text is the official emulator's."""
+    """The text is that of the official emulator."""
     transform = {"javascript_udf": {"function_name": "f", "code": "function f(m) { return m; }"}}
     five, disabled = [transform] * 5, {**transform, "disabled": True}
     refusal = (
@@ -319,7 +319,7 @@ def test_a_dead_letter_topic_must_be_there_when_it_is_set(client: Client, topic:
 
 
 def test_a_deleted_dead_letter_topic_leaves_the_message_in_its_subscription(client: Client) -> None:
-    """The message is redelivered after a pause, and its attempts count on."""
+    """The message is redelivered after a pause, and its attempts are counted."""
     topic, dead = client.topic(), client.topic()
     name = client.subscription(topic, dead_letter_policy={"dead_letter_topic": dead, "max_delivery_attempts": 5})
     client.publish(topic, b"x")

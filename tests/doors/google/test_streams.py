@@ -86,7 +86,7 @@ def test_flow_control_limits_the_outstanding_messages(client: Client, topic: str
     streams.append(stream)
     received = stream.messages(10)
     assert lookups.backlog(client.harness.queue.engine, subscription).in_flight_messages == 10
-    client.ack(subscription, *received[:4])  # by a unary call, as the official clients do
+    client.ack(subscription, *received[:4])  # with a unary call, as the official clients do
     assert len(stream.messages(4)) == 4
     stream.send(modify_deadline_ack_ids=[received[5].ack_id], modify_deadline_seconds=[0])
     assert len(stream.messages(1)) == 1
@@ -339,7 +339,7 @@ def test_a_stream_ends_when_its_subscription_is_detached(client: Client, topic: 
     assert stream.ending()[0] == "FAILED_PRECONDITION"
 
 
-def test_a_stream_of_a_deleted_topic_stays_open_until_the_subscription_goes(client: Client, topic: str) -> None:
+def test_a_stream_of_a_deleted_topic_stays_open_until_the_subscription_is_deleted(client: Client, topic: str) -> None:
     subscription = client.subscription(topic)
     stream = Stream(client, subscription, protocol_version=1)
     client.call("DeleteTopic", topic=topic)
@@ -366,7 +366,7 @@ def test_messages_of_a_vanished_client_are_redelivered(harness: Harness, client:
         (held,) = stream.messages(1)
         stream.close()
     eventually(lambda: not harness.door._services.flow_control._by_subscription)
-    client.nack(subscription, held)  # as its deadline would
+    client.nack(subscription, held)  # as it would at its deadline
     assert [each.message.data for each in client.pull(subscription)] == [b"1"]
 
 
@@ -386,7 +386,7 @@ def test_a_client_that_never_reads_holds_one_response(harness: Harness, client: 
     for _ in range(12):
         client.publish(topic, *[b"x" * 900_000] * 10)
     with harness.connect() as lazy:
-        stream = Stream(lazy, subscription)  # never asked for its next response
+        stream = Stream(lazy, subscription)  # the client does not read its next response
         backlog = eventually(lambda: _steady(lambda: in_flight(harness, subscription)))
         assert 0 < backlog < 120
         other = client.subscription(topic)
@@ -398,12 +398,13 @@ def test_a_client_that_never_reads_holds_one_response(harness: Harness, client: 
 
 
 def test_messages_that_were_never_sent_have_no_attempt(harness: Harness, client: Client, topic: str) -> None:
-    """Section 5 of the design: messages in our buffers are ready at once when the client disconnects."""
+    """Section 5 of the design: messages in the buffers of the server are ready at once when the client disconnects."""
     subscription = client.subscription(topic)
     for _ in range(12):
         client.publish(topic, *[b"x" * 900_000] * 10)
     with harness.connect() as lazy:
-        stream = Stream(lazy, subscription, stream_ack_deadline_seconds=600)  # never asked for its next response
+        # the client does not read its next response
+        stream = Stream(lazy, subscription, stream_ack_deadline_seconds=600)
         leased = eventually(lambda: _steady(lambda: in_flight(harness, subscription)))
         stream.close()
     eventually(lambda: lookups.backlog(harness.queue.engine, subscription).in_flight_messages < leased)
@@ -418,5 +419,5 @@ def in_flight(harness: Any, subscription: str) -> int:
 def _steady(read: Any) -> int:
     """Return a number once it no longer changes."""
     first = read()
-    time.sleep(0.3)  # nothing announces that a server has stopped sending; a number is steady over time
+    time.sleep(0.3)  # no event tells that the server has stopped sending, so wait until a number stays the same
     return first if first and read() == first else 0

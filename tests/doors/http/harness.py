@@ -1,4 +1,4 @@
-"""A server's HTTP door over a queue in memory, in a thread, for tests that ask it over real sockets."""
+"""A server's HTTP door with a queue in memory, in a thread, for tests that call it over real sockets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.services.moves.registry import Moves
 from penstock.services.services import Services
 
 T = TypeVar("T")
-SECONDS = 20  # more than anything here takes; only a failing test waits so long
+SECONDS = 20  # only a failing test waits this long
 PREFIX = "/admin/v1"
 
 
@@ -44,14 +44,14 @@ class Answer(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Of an error, which says its status twice."""
+        """Return the text of an error, after checking that its code is the status."""
         error = self.json["error"]
         assert error["code"] == self.status
         return str(error["message"])
 
 
 class Harness:
-    """The door, its queue, and a loop in a thread that runs both."""
+    """The door, its queue, and a thread with the event loop that runs both."""
 
     def __init__(self, options: HttpOptions | None = None, host: str = "127.0.0.1", **parts: Any) -> None:
         self.options = options or HttpOptions()
@@ -106,7 +106,7 @@ class Harness:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(SECONDS)
 
     def do(self, work: Callable[[], Any]) -> Any:
-        """Call a verb of the queue inside its loop."""
+        """Call a method of the queue inside its event loop."""
 
         async def awaited() -> Any:
             return await work()
@@ -114,7 +114,7 @@ class Harness:
         return self.run(awaited())
 
     def call(self, function: Callable[..., Any], *words: Any) -> Any:
-        """Call something else inside the loop."""
+        """Call a function inside the event loop."""
 
         async def called() -> Any:
             return function(*words)
@@ -128,7 +128,7 @@ class Harness:
     def ask(
         self, method: str, path: str, body: object = None, *, headers: dict[str, str] | None = None, **query: object
     ) -> Answer:
-        """One request below /admin/v1. A body that is not bytes becomes JSON."""
+        """Send a request to a path below /admin/v1. A body that is not bytes becomes JSON."""
         sent = {"Host": "localhost", **(headers or {})}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -143,7 +143,7 @@ class Harness:
             connection.close()
 
     def get(self, path: str, **query: object) -> Any:
-        """The answer, which must be a good one."""
+        """Return the JSON of an answer, which must be a success."""
         answer = self.ask("GET", path, **query)
         assert answer.status == 200, answer
         return answer.json

@@ -1,4 +1,4 @@
-"""Who may use the admin API, and what is refused before it looks at a request."""
+"""Access to the admin API, and requests that are refused before they are parsed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def request_from(peer: str, **headers: str) -> Request:
     "request_",
     [
         request_from("192.0.2.7"),
-        request_from("127.0.0.1", host="broker.example:8090"),  # a name that was made to point here
+        request_from("127.0.0.1", host="broker.example:8090"),  # a name that was made to point to this machine
         request_from("127.0.0.1", x_forwarded_for="192.0.2.7"),
         *(
             request_from("127.0.0.1", **{name: "192.0.2.7"})
@@ -51,14 +51,14 @@ def request_from(peer: str, **headers: str) -> Request:
         ),
     ],
 )
-def test_without_tokens_nobody_else_may_do_anything(request_: Request) -> None:
+def test_without_tokens_other_machines_are_refused(request_: Request) -> None:
     refused = Access(HttpOptions()).refusal(request_)
     assert refused is not None
     assert refused.status == 403
     assert NO_TOKENS.encode() in refused.body
 
 
-def test_with_tokens_everybody_needs_one(guarded: Harness) -> None:
+def test_with_tokens_every_client_needs_one(guarded: Harness) -> None:
     assert guarded.door.guarded
     none = guarded.ask("GET", "/topics")
     assert (none.status, none.headers["WWW-Authenticate"]) == (401, "Bearer")
@@ -82,7 +82,7 @@ def test_a_reader_may_look_and_change_nothing(guarded: Harness) -> None:
 
 def test_probes_need_no_token(guarded: Harness) -> None:
     for path in ("/health", "/ready", "/metrics", "/"):
-        assert guarded.ask("GET", f"/../..{path}").status in (404, 401), "no way around the prefix"
+        assert guarded.ask("GET", f"/../..{path}").status in (404, 401), "no path around the prefix"
     connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
     for path in ("/health", "/ready", "/metrics", "/"):
         connection.request("GET", path)
@@ -129,7 +129,7 @@ def test_a_body_may_be_large_here_and_nowhere_else(admin: Harness) -> None:
     assert (answer.status, answer.headers["Connection"]) == (413, "close")
 
 
-def test_what_is_not_there_and_what_is_not_possible(admin: Harness) -> None:
+def test_unknown_paths_and_methods(admin: Harness) -> None:
     answer = admin.ask("GET", "/nowhere")
     assert (answer.status, answer.sentence) == (
         404,

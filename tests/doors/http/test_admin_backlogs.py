@@ -1,4 +1,4 @@
-"""What a subscription is not done with, and the stories of messages, over the admin API."""
+"""The backlog of a subscription and the stories of messages in the admin API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def publish(admin: Harness, count: int, **attributes: str) -> None:
 
 
 def pull(admin: Harness) -> list[str]:
-    """One message at a time: the cache is tiny."""
+    """Pull one message at a time, because the cache is tiny."""
     return [each["receipt"] for each in admin.post("/subscriptions/s/pull", {"max_messages": 1})["deliveries"]]
 
 
@@ -88,7 +88,7 @@ def test_time_that_has_passed_has_passed(admin: Harness, clock: ManualClock) -> 
     assert stages(admin) == [(0, "waiting", "10:00:30")]
 
 
-def test_what_follows_a_failed_message_of_its_key_is_held(admin: Harness) -> None:
+def test_messages_behind_a_failed_one_of_their_key_are_held(admin: Harness) -> None:
     subscribe(admin, enable_message_ordering=True, retry_policy={"minimum_backoff": 100, "maximum_backoff": 100})
     drafts = [Draft(b"%d" % number, ordering_key="k") for number in range(2)]
     admin.do(lambda: admin.queue.publish(TOPIC, drafts))
@@ -97,7 +97,7 @@ def test_what_follows_a_failed_message_of_its_key_is_held(admin: Harness) -> Non
     assert stages(admin) == [(0, "waiting", "10:01:40"), (1, "held", None)]
 
 
-def test_a_long_backlog_is_cut_and_what_a_filter_keeps_out_is_no_part_of_it(admin: Harness) -> None:
+def test_a_long_backlog_is_cut_and_leaves_out_filtered_messages(admin: Harness) -> None:
     subscribe(admin, filter='attributes.kind = "new"')
     publish(admin, 2500, kind="old")
     assert admin.get(BACKLOG) == {"messages": [], "complete": True}
@@ -129,13 +129,13 @@ def test_a_wait_ends_with_the_last_ack(admin: Harness) -> None:
     assert answers == [{"messages": [], "complete": True}]
 
 
-def test_a_wait_in_vain_says_what_is_left(admin: Harness) -> None:
+def test_a_wait_that_times_out_returns_the_remaining_messages(admin: Harness) -> None:
     subscribe(admin)
     publish(admin, 1)
     assert [offset for offset, _, _ in stages(admin, wait_seconds=0.05)] == [0]
 
 
-def test_who_leaves_is_not_listened_for(admin: Harness) -> None:
+def test_a_client_that_disconnects_leaves_no_listener(admin: Harness) -> None:
     subscribe(admin)
     publish(admin, 1)
     before = listeners(admin)
@@ -149,7 +149,7 @@ def test_who_leaves_is_not_listened_for(admin: Harness) -> None:
 
 
 def listeners(admin: Harness) -> int:
-    """How many wait for facts: who waits for a backlog is one of them."""
+    """Return the number of listeners to facts. A request that waits for a backlog is one."""
     return sum(map(len, admin.queue.engine._listeners.values()))
 
 

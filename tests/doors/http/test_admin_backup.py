@@ -1,4 +1,4 @@
-"""Who may have a backup written where, and what the answer looks like."""
+"""Permissions for backups, their allowed folders, and the answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_on_the_same_machine_any_folder_may_be_named() -> None:
         folder_of("a/b")
 
 
-def test_from_another_machine_none_may_be_named_unless_there_is_a_place_for_backups(tmp_path: Path) -> None:
+def test_other_machines_may_name_a_folder_only_below_the_backup_folder(tmp_path: Path) -> None:
     with pytest.raises(PermissionDeniedError) as refused:
         folder_of("/backups/a", local=False)
     assert refused.value.message == NOT_FROM_AFAR
@@ -58,7 +58,7 @@ def test_ways_inside_the_place_for_backups_are_fine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "  ", "a\0b", "a\nb"])
-def test_what_is_no_folder_is_refused(tmp_path: Path, given: str) -> None:
+def test_an_invalid_folder_is_refused(tmp_path: Path, given: str) -> None:
     with pytest.raises(InvalidArgumentError, match="must be the path of a folder"):
         folder_of(given, tmp_path)
 
@@ -71,7 +71,7 @@ def test_a_server_in_memory_says_that_there_is_nothing_to_copy(admin: Harness) -
     )
 
 
-def test_who_may_only_read_may_not_have_anything_written() -> None:
+def test_a_read_token_may_not_start_a_backup() -> None:
     with Harness(HttpOptions(tokens=("all",), read_tokens=("read",))) as admin:
         answer = admin.ask("POST", "/backup", {"folder": "/backups/a"}, headers={"Authorization": "Bearer read"})
     assert (answer.status, answer.sentence) == (403, "This token may only read.")

@@ -1,4 +1,4 @@
-"""The client of the admin API, against a real door and against what is none."""
+"""The client of the admin API, against a real door and against other servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def client(admin: Harness) -> Iterator[Client]:
         yield client
 
 
-def test_calls_give_what_the_server_says(client: Client) -> None:
+def test_calls_return_the_answers_of_the_server(client: Client) -> None:
     made = client.post("/topics", {"name": "orders"})
     assert made["id"] == "orders"
     assert client.patch("/topics/orders", {"retention_seconds": 5})["retention_seconds"] == 5
@@ -36,11 +36,11 @@ def test_calls_give_what_the_server_says(client: Client) -> None:
     assert client.delete("/topics/orders") is None
     with pytest.raises(errors.NotFoundError, match=r"^Topic not found: projects/penstock/topics/orders$"):
         client.get("/topics/orders")
-    assert client.get("/topics", search=None)["topics"] == [], "what is None is not asked"
+    assert client.get("/topics", search=None)["topics"] == [], "arguments that are None are not sent"
 
 
 def test_threads_share_a_client(client: Client) -> None:
-    """Each call has a connection of its own while it runs, and none is left open: Python would warn."""
+    """Each call uses a connection of its own, and none is left open, since Python would print a warning."""
     client.post("/topics", {"name": "t"})
     client.post("/subscriptions", {"name": "s", "topic": "t"})
     together, seen = threading.Barrier(4), list[int]()
@@ -65,7 +65,7 @@ def test_pages_give_every_item_of_a_list(client: Client) -> None:
     assert [each["id"] for each in client.pages("/topics", "topics", page_size=3)] == [f"t{n}" for n in range(7)]
 
 
-def test_errors_are_those_of_the_tree(client: Client) -> None:
+def test_errors_have_their_classes(client: Client) -> None:
     with pytest.raises(errors.InvalidArgumentError, match=r"^page_size must be a whole number, at most 1000$"):
         client.get("/topics", page_size=10_000)
     client.post("/topics", {"name": "t"})
@@ -102,18 +102,18 @@ def test_one_connection_serves_all_calls(admin: Harness, client: Client) -> None
 
 
 @pytest.mark.parametrize("address", ["", "ftp://host", "host:port", "http://", "http://h/path", "http://h?x=1"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(errors.InvalidArgumentError, match=r"^Invalid address"):
         Client(address)
 
 
 @pytest.mark.parametrize("token", ["a\nb", "é"])
-def test_what_is_no_token_is_refused(token: str) -> None:
+def test_an_invalid_token_is_refused(token: str) -> None:
     with pytest.raises(errors.InvalidArgumentError, match=r"^A token must be printable ASCII text"):
         Client("127.0.0.1:8090", token)
 
 
-def test_a_server_that_is_not_there_is_said_so() -> None:
+def test_a_missing_server_is_reported() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(UnreachableError, match=f"^Cannot reach the server at http://{address}: connection refused$"):
@@ -131,7 +131,7 @@ def test_a_server_that_is_not_there_is_said_so() -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "closed the connection without an answer"),
     ],
 )
-def test_something_else_at_the_address_is_said_so(sends: bytes, sentence: str) -> None:
+def test_another_server_at_the_address_is_reported(sends: bytes, sentence: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def serve() -> None:

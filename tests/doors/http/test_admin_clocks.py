@@ -1,4 +1,4 @@
-"""The time of a project over the admin API: who may move it, what it says, and what it refuses."""
+"""The clock of a project in the admin API: permission to move it, its values, and refusals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TOPIC, SUBSCRIPTION = "projects/shop/topics/orders", "projects/shop/subscription
 @pytest.fixture
 def harness() -> Iterator[Harness]:
     with Harness(clock=ManualClock(1_800_000_000 * SECOND), namespace_of=project_of) as harness:
-        harness.context.faults = harness.call(Faults, harness.queue.clock.now)  # as a server for tests has them
+        harness.context.faults = harness.call(Faults, harness.queue.clock.now)  # like a server for tests
         harness.do(lambda: harness.queue.create_topic(TOPIC))
         harness.do(lambda: harness.queue.create_subscription(SUBSCRIPTION, TOPIC, SubscriptionOptions(lease_seconds=9)))
         yield harness
 
 
-def test_it_is_the_servers_until_somebody_moves_it(harness: Harness) -> None:
+def test_a_project_has_the_servers_time_until_its_clock_is_moved(harness: Harness) -> None:
     assert harness.get(CLOCK) == {
         "project": "shop",
         "now": "2027-01-15T08:00:00Z",
@@ -45,7 +45,7 @@ def test_it_is_frozen_moved_and_let_go(harness: Harness) -> None:
     assert harness.get("/projects/other/clock")["mode"] == "shared"
 
 
-def test_what_the_api_shows_has_the_time_of_the_project(harness: Harness) -> None:
+def test_answers_have_the_time_of_the_project(harness: Harness) -> None:
     harness.post(f"{CLOCK}/freeze", {"at": "2100-01-01T00:00:00Z"})
     harness.do(lambda: harness.queue.publish(TOPIC, [Draft(b"one")]))
     shop = {"project": "shop"}
@@ -64,7 +64,7 @@ def test_what_the_api_shows_has_the_time_of_the_project(harness: Harness) -> Non
     assert [each["data"] for each in ago["messages"]] == ["one"]
 
 
-def test_a_server_that_is_not_for_tests_lets_nobody_move_its_time(harness: Harness) -> None:
+def test_only_a_server_for_tests_allows_its_clock_to_be_moved(harness: Harness) -> None:
     harness.context.faults = None
     for method, path, body in (
         ("POST", f"{CLOCK}/freeze", {}),
@@ -110,12 +110,12 @@ def test_a_server_that_is_not_for_tests_lets_nobody_move_its_time(harness: Harne
         ("automatic", {"idle_seconds": 0}, 400, "idle_seconds must be a number, more than 0"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_an_impossible_time_is_refused(
     harness: Harness, path: str, body: dict[str, object], status: int, sentence: str
 ) -> None:
     answer = harness.ask("POST", f"{CLOCK}/{path}", body)
     assert (answer.status, answer.sentence) == (status, sentence)
-    assert harness.get(CLOCK)["mode"] == "shared", "what is refused changes nothing"
+    assert harness.get(CLOCK)["mode"] == "shared", "a refused request changes nothing"
 
 
 def test_a_project_is_removed_with_its_time(harness: Harness) -> None:

@@ -1,4 +1,4 @@
-"""Faults over the admin API: rules come and go, bad ones are refused in a sentence, and hits can be waited for."""
+"""Faults in the admin API: rules are added and removed, invalid ones are refused, and a client can wait for hits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def faults(harness: Harness) -> Iterator[ClientFaults]:
         yield ClientFaults(client)
 
 
-def test_a_server_that_is_not_for_tests_makes_none() -> None:
+def test_only_a_server_for_tests_makes_faults() -> None:
     with Harness() as harness:
         for method, path, body in (
             ("GET", "/faults", None),
@@ -49,7 +49,7 @@ def test_a_server_that_is_not_for_tests_makes_none() -> None:
             assert answer.sentence == "This works only on a server started with --testing"
 
 
-def test_a_rule_comes_hits_and_goes(harness: Harness) -> None:
+def test_a_rule_is_added_hit_and_removed(harness: Harness) -> None:
     rule = {"effect": "error", "error": "unavailable", "door": "http", "verb": "create", "retry_after_seconds": 1.2}
     made = harness.ask("POST", "/faults", rule)
     assert made.status == 201

@@ -1,4 +1,4 @@
-"""Limits of Pub/Sub that the admin API has as well: labels of resources, attributes of messages."""
+"""Limits of Pub/Sub that the admin API has, too: labels of resources, attributes of messages."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_attributes_within_the_limits_are_published(admin: Harness) -> None:
 
 
 def test_an_exported_message_may_have_more_attributes(admin: Harness) -> None:
-    """A dead letter has attributes of its publisher, at most 100, and others that say where it came from."""
+    """A dead letter has the attributes of its publisher, at most 100, and others that name its origin."""
     many = {f"k{number}": "" for number in range(104)}
     admin.do(lambda: admin.queue.publish(TOPIC, [Draft(b"x", many)]))
     exported = admin.get("/topics/t/messages")["messages"][0]["attributes"]

@@ -1,4 +1,4 @@
-"""What is live: leases with their door, statistics, samples, events, the server and its settings."""
+"""Live data: leases with their door, statistics, samples, events, the server and its settings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pass_seconds(harness: Harness, seconds: int) -> None:
 
 
 class Stream:
-    """The events of one client."""
+    """The event stream of one client."""
 
     def __init__(self, harness: Harness, **query: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", harness.port, timeout=SECONDS)
@@ -54,7 +54,7 @@ class Stream:
         assert self.next("hello")
 
     def next(self, wanted: str) -> Any:
-        """The data of the next event of this name."""
+        """Return the data of the next event of this name."""
         name = ""
         while True:
             line = self.response.readline().decode().rstrip("\n")
@@ -80,7 +80,7 @@ def listening(harness: Harness, **query: str) -> Iterator[Stream]:
 # ---------------------------------------------------------------------- leases
 
 
-def test_leases_say_who_has_what_through_which_door(harness: Harness) -> None:
+def test_leases_name_their_consumer_and_door(harness: Harness) -> None:
     publish(harness, 3)
     harness.do(lambda: harness.queue.at("azure").pull(SUBSCRIPTION, 1))
     harness.do(lambda: harness.queue.at("pubsub").pull(SUBSCRIPTION, 2, holder="stream-7", lease_seconds=float("inf")))
@@ -152,7 +152,7 @@ def test_rates_are_of_the_last_ten_seconds_and_totals_since_the_start(harness: H
     assert harness.get("/statistics")["published"] == {"per_second": 0.0, "total": 50}
 
 
-def test_what_flows_through_each_door_and_where_to(harness: Harness) -> None:
+def test_statistics_have_the_flow_through_each_door(harness: Harness) -> None:
     harness.condition.counts = {"text": {}, "azure": {}}
     pass_seconds(harness, 1)
     publish(harness, 50)
@@ -166,7 +166,9 @@ def test_what_flows_through_each_door_and_where_to(harness: Harness) -> None:
     statistics = harness.get("/statistics")
     assert statistics["doors"]["text"]["per_second"]["messages_in"] == 5.0
     out = statistics["doors"]["azure"]
-    assert (out["messages_out"], out["acks"], out["returns"]) == (20, 8, 7), "what no program saw was not given back"
+    assert (out["messages_out"], out["acks"], out["returns"]) == (20, 8, 7), (
+        "a message that no program saw is not counted as a return"
+    )
     assert (out["per_second"]["messages_out"], out["per_second"]["returns"]) == (2.0, 0.7)
     flows = statistics["flows"]
     assert flows["entered"] == [{"door": "text", "topic": TOPIC, "per_second": 5.0}]
@@ -175,7 +177,7 @@ def test_what_flows_through_each_door_and_where_to(harness: Harness) -> None:
     assert harness.get("/statistics")["flows"] == {"entered": [], "left": []}
 
 
-def test_what_nobody_looks_at_stays_small() -> None:
+def test_unused_samples_take_little_memory() -> None:
     traffic = DoorTraffic()
     for number in range(FLOWS_MAX + 5):
         traffic.count_in(f"topic-{number}", 1)
@@ -210,14 +212,14 @@ def test_samples_of_the_server_a_door_a_topic_and_a_subscription(harness: Harnes
     topic = harness.get("/samples", what="topic", name="orders", seconds=2)
     assert topic["rows"] == [[7, 35], [0, 0]]
     harness.post("/subscriptions", {"name": "quiet", "topic": "orders"})
-    harness.get("/samples", what="subscription", name="quiet")  # looked at, it gets a ring
+    harness.get("/samples", what="subscription", name="quiet")  # the first request for its samples starts the recording
     pass_seconds(harness, 2)
     subscription = harness.get("/samples", what="subscription", name="quiet")
     assert [row[subscription["fields"].index("backlog_messages")] for row in subscription["rows"]] == [0, 0]
 
 
-def test_a_stuck_subscription_has_a_history_that_nobody_asked_for(harness: Harness) -> None:
-    """Nothing is pulled: the backlog grows, and that is what its chart is for."""
+def test_a_stuck_subscription_has_samples_before_the_first_request(harness: Harness) -> None:
+    """Nothing is pulled, so the backlog grows, and its chart must show that."""
     pass_seconds(harness, 1)
     for _ in range(3):
         publish(harness, 2)
@@ -286,7 +288,7 @@ def test_resources_that_come_and_go(harness: Harness) -> None:
         assert stream.next("resource") == {"kind": "topic", "name": TOPIC, "change": "deleted"}
 
 
-def test_warnings_are_told(harness: Harness) -> None:
+def test_warnings_are_events(harness: Harness) -> None:
     with listening(harness) as stream:
         logging.getLogger("penstock.anything").warning("something is %s", "odd")
         notice = stream.next("notice")
@@ -304,12 +306,12 @@ def test_log_lines_are_not_for_a_token_that_may_only_read(harness: Harness) -> N
 def test_a_stream_ends_with_the_server() -> None:
     with Harness() as harness:
         stream = Stream(harness)
-    with pytest.raises(http.client.IncompleteRead):  # cut, so that nobody takes it for whole
+    with pytest.raises(http.client.IncompleteRead):  # cut off, so that a client does not take the stream for complete
         stream.response.read()
     stream.close()
 
 
-def test_who_does_not_keep_up_is_told_how_much_was_lost(harness: Harness) -> None:
+def test_a_slow_client_gets_the_number_of_lost_events(harness: Harness) -> None:
     client = events.Client([], [])
     for _ in range(events.WAITING_MAX + 5):
         client.add(b"x")
@@ -326,7 +328,7 @@ def test_a_quiet_stream_shows_that_it_lives(harness: Harness, monkeypatch: pytes
         assert stream.response.readline() == b": nothing happened\n"
 
 
-def test_when_the_last_one_leaves_nobody_listens_to_facts(harness: Harness) -> None:
+def test_the_listener_ends_with_the_last_client(harness: Harness) -> None:
     live = harness.context.events
     with listening(harness):
         assert live._listeners
@@ -353,7 +355,7 @@ def test_no_more_clients_than_there_may_be(harness: Harness, monkeypatch: pytest
 # ---------------------------------------------------------------------- the server
 
 
-def test_the_server_says_what_it_is(harness: Harness) -> None:
+def test_the_server_describes_itself(harness: Harness) -> None:
     server = harness.get("/server")
     assert server["version"] == "1.2.3"
     assert server["durability"]["class"] == "memory"
@@ -362,7 +364,7 @@ def test_the_server_says_what_it_is(harness: Harness) -> None:
     assert server["recovered"] == {"topics": 0, "messages": 0, "milliseconds": 0}
 
 
-def test_places_on_the_machine_are_for_those_who_may_change_things() -> None:
+def test_paths_of_the_machine_need_a_write_token() -> None:
     options = HttpOptions(tokens=("all",), read_tokens=("look",))
     with Harness(options) as harness:
         shown = [ShownSetting("data", "/srv/data", "./x", True, "Folder.", True)]
@@ -374,7 +376,7 @@ def test_places_on_the_machine_are_for_those_who_may_change_things() -> None:
 
 
 def test_the_description_is_made_once(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making it holds up other clients for a tenth of a second."""
+    """Creating the document takes a tenth of a second, in which other clients would wait."""
     described = harness.get("/openapi.json")
     monkeypatch.setattr(openapi, "document", lambda *_: {"made": "again"})
     assert harness.get("/openapi.json") == described

@@ -1,4 +1,4 @@
-"""Messages of a topic over the admin API: looked at from every side, streamed, published."""
+"""Messages of a topic in the admin API: listed, found, streamed and published."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ START = int(datetime(2026, 11, 15, 10, tzinfo=UTC).timestamp()) * SECOND
 
 @pytest.fixture
 def admin() -> Iterator[Harness]:
-    """A topic of 50 messages, one a second."""
+    """Yield a topic with 50 messages, one per second."""
     clock = ManualClock(START)
     with Harness(clock=clock, sizes=Sizes(cache_bytes=1, chunk_messages=3)) as harness:
         harness.post("/topics", {"name": "orders", "retention_seconds": 86400})
@@ -202,7 +202,7 @@ def test_bytes_that_are_no_text_are_base64(admin: Harness) -> None:
     assert "data" not in message
 
 
-def test_what_retention_has_taken_is_left_out(admin: Harness) -> None:
+def test_messages_dropped_by_retention_are_left_out(admin: Harness) -> None:
     admin.post("/topics/orders/purge")
     assert admin.get("/topics/orders/messages") == {
         "messages": [],
@@ -227,7 +227,7 @@ def test_a_stream_begins_and_ends_with_its_progress(admin: Harness) -> None:
     assert lines[2] == {"progress": {"next_offset": 50, "scanned": 50, "found": 1}}
 
 
-def test_a_stream_that_follows_shows_what_is_published(admin: Harness) -> None:
+def test_a_stream_that_follows_shows_new_messages(admin: Harness) -> None:
     with Client(admin.door.address) as client:
         lines = client.stream("/topics/orders/stream", follow=True, filter='attributes.odd = "1"', max=2)
         assert "progress" in next(lines)
@@ -235,7 +235,7 @@ def test_a_stream_that_follows_shows_what_is_published(admin: Harness) -> None:
             draft = Draft(b"new", {"odd": str(number % 2)})
             admin.do(lambda draft=draft: admin.queue.publish(TOPIC, [draft]))
         found = next(line for line in lines if "offset" in line)
-        assert found["offset"] == 51, "it began at the end"
+        assert found["offset"] == 51, "the stream began at the end"
         admin.do(lambda: admin.queue.publish(TOPIC, [Draft(b"new", {"odd": "1"})]))
         rest = list(lines)
         assert [line["offset"] for line in rest if "offset" in line] == [53]
@@ -260,8 +260,8 @@ def test_a_stream_ends_when_its_topic_is_deleted(admin: Harness) -> None:
             list(lines)
 
 
-def test_a_stream_ends_when_its_reader_goes(admin: Harness) -> None:
-    """The listener is gone, which is all that a stream leaves behind."""
+def test_a_stream_ends_when_its_reader_disconnects(admin: Harness) -> None:
+    """A stream leaves only its listener behind, and the listener is removed."""
     engine = admin.queue.engine
     before = sum(map(len, engine._listeners.values()))
     with Client(admin.door.address) as client:
@@ -273,13 +273,13 @@ def test_a_stream_ends_when_its_reader_goes(admin: Harness) -> None:
             admin.get("/topics/orders")
 
 
-def test_a_search_ends_when_its_reader_goes(admin: Harness) -> None:
-    """In the middle of its reading, with nothing found that would be sent."""
+def test_a_search_ends_when_its_reader_disconnects(admin: Harness) -> None:
+    """The search is still reading, and has found no message to send."""
     reads, waits, ended = list[int](), threading.Event(), threading.Event()
     queue = admin.context.queue
 
     class Endless:
-        """A queue of which the second read takes for ever."""
+        """A queue whose second read never ends."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(queue, name)
@@ -330,7 +330,7 @@ def test_a_stream_does_not_run_ahead_of_its_reader(admin: Harness) -> None:
 
 
 def test_streams_let_other_tasks_run_between_slices(admin: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Design law: no client may hold up another. A slice is a millisecond of work, however many streams there are."""
+    """Design law: no client may hold up another. A slice is a millisecond of work for all streams together."""
     work_seconds, turn, worked = 0.0002, 0, dict[int, int]()
 
     def slow_record(*words: Any) -> Any:
@@ -355,8 +355,8 @@ def test_streams_let_other_tasks_run_between_slices(admin: Harness, monkeypatch:
     passed = time.perf_counter() - began
     counting.cancel()
     assert found == [950] * 4
-    assert max(worked.values()) <= 40, "messages of all streams between two turns of others"
-    assert passed > 4 * 4 * 950 * work_seconds, "all streams together have a fifth of the time"
+    assert max(worked.values()) <= 40, "messages of all streams between two turns of other tasks"
+    assert passed > 4 * 4 * 950 * work_seconds, "all streams together use a fifth of the time"
 
 
 # ---------------------------------------------------------------------- publishing
@@ -385,8 +385,8 @@ def test_messages_are_published_in_one_step(admin: Harness) -> None:
     assert (second["data_base64"], second["visible_at"]) == ("/w==", "2026-11-15T10:00:55Z")
 
 
-def test_keys_that_another_protocol_reserves_are_taken(admin: Harness) -> None:
-    """What was exported can be imported whole."""
+def test_keys_that_another_protocol_reserves_are_accepted(admin: Harness) -> None:
+    """A complete export can be imported."""
     admin.post("/topics/orders/messages", {"messages": [{"data": "", "attributes": {"googx": "1"}}]})
     assert admin.get("/topics/orders/messages/50")["attributes"] == {"googx": "1"}
 

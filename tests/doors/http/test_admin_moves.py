@@ -1,4 +1,4 @@
-"""Moves: dead letters go back where they came from, messages go to another topic, and what is not chosen stays."""
+"""Moves: dead letters return to their topic, messages go to another topic, and other messages stay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def harness() -> Iterator[Harness]:
 
 
 def die(harness: Harness, count: int) -> list[str]:
-    """Messages that failed, and are dead letters now; their bodies."""
+    """Publish messages and nack them, so that they become dead letters. Return their bodies."""
     bodies = [f"order {number}" for number in range(count)]
     drafts = [Draft(body.encode(), {"n": str(number % 3)}) for number, body in enumerate(bodies)]
     harness.do(lambda: harness.queue.publish(ORDERS, drafts))
@@ -47,7 +47,7 @@ def looked_at(harness: Harness) -> None:
 
 
 def move(harness: Harness, **body: Any) -> Any:
-    """The receipt of a move that has ended."""
+    """Run a move to its end, and return its receipt."""
     started = harness.post("/moves", {"from": "look", **body})
     return ended(harness, started["id"])
 
@@ -79,7 +79,7 @@ def test_dead_letters_go_back_to_the_topic_they_came_from(harness: Harness) -> N
     assert receipt["ended_at"] >= receipt["started_at"]
     deliveries = harness.do(lambda: harness.queue.pull(BILLING, 1000))
     assert [each.message.data.decode() for each in deliveries] == bodies
-    assert deliveries[0].message.attributes == {"n": "0"}, "as it was published, without a word of its death"
+    assert deliveries[0].message.attributes == {"n": "0"}, "as it was published, without dead-letter attributes"
     assert backlog(harness) == 0
 
 
@@ -104,8 +104,8 @@ def test_the_story_of_a_message_that_was_moved_says_where_it_went_and_where_it_c
     assert [kind for kind, _, _ in story(harness, "dead", 0)] == ["published", "delivered", "acked"]
 
 
-def test_the_story_of_a_message_that_was_moved_from_a_topic_nobody_reads(harness: Harness) -> None:
-    """The subscription that was made for the move is gone, and so may be the topic it went to."""
+def test_the_story_of_a_message_that_was_moved_from_a_topic_without_a_subscription(harness: Harness) -> None:
+    """The subscription that was created for the move is deleted, and the topic of the move may be deleted, too."""
     die(harness, 1)
     assert move(harness, **{"from": DEAD})["moved"] == 1
     assert story(harness, "dead", 0)[1:] == [("moved", ORDERS, "Moved to orders.")]
@@ -114,7 +114,7 @@ def test_the_story_of_a_message_that_was_moved_from_a_topic_nobody_reads(harness
     assert story(harness, "dead", 0)[1:] == [("moved", None, "Moved to a deleted topic.")]
 
 
-def test_a_dry_run_says_what_would_happen_and_touches_nothing(harness: Harness) -> None:
+def test_a_dry_run_counts_messages_and_changes_nothing(harness: Harness) -> None:
     looked_at(harness)
     die(harness, 30)
     harness.do(lambda: harness.queue.publish(DEAD, [Draft(b"no dead letter")]))
@@ -131,7 +131,7 @@ def test_a_dry_run_says_what_would_happen_and_touches_nothing(harness: Harness) 
     assert harness.get("/moves")["moves"] == []
 
 
-def test_a_dry_run_counts_nothing_that_is_settled_or_with_somebody(harness: Harness) -> None:
+def test_a_dry_run_does_not_count_settled_or_leased_messages(harness: Harness) -> None:
     looked_at(harness)
     die(harness, 3)
     first, _ = (harness.do(lambda: harness.queue.pull(LOOK, 1)) for _ in range(2))
@@ -143,7 +143,7 @@ def test_a_dry_run_counts_nothing_that_is_settled_or_with_somebody(harness: Harn
     assert (receipt["moved"], receipt["left"], receipt["reasons"]) == (1, 2, preview["reasons"])
 
 
-def test_what_is_not_chosen_stays_and_counts_no_attempt(harness: Harness) -> None:
+def test_messages_that_are_not_selected_stay_without_an_attempt(harness: Harness) -> None:
     looked_at(harness)
     die(harness, 30)
     receipt = move(harness, filter='attributes.n = "1"', text="order 1")
@@ -160,7 +160,7 @@ RATE_TOO_SMALL = "rate must be 0, which means no limit, or at least 0.01 message
 
 
 @pytest.mark.parametrize(("chosen", "left"), [({}, 27), ({"filter": 'attributes.n = "1"'}, 27)])
-def test_what_is_beyond_the_most_is_left_as_the_dry_run_said(
+def test_messages_beyond_the_maximum_stay_as_in_the_dry_run(
     harness: Harness, chosen: dict[str, str], left: int
 ) -> None:
     looked_at(harness)
@@ -172,7 +172,7 @@ def test_what_is_beyond_the_most_is_left_as_the_dry_run_said(
     assert backlog(harness) == left
 
 
-def test_what_is_large_is_moved_in_more_steps(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_messages_are_moved_in_more_steps(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "BATCH_BYTES", 300)
     looked_at(harness)
     bodies = die(harness, 40)
@@ -274,8 +274,8 @@ def test_a_server_that_stops_begins_no_move(harness: Harness) -> None:
     assert (answer.status, answer.sentence) == (503, "The server is stopping")
 
 
-def test_what_was_published_and_not_acked_is_not_published_again(harness: Harness) -> None:
-    """As after a kill between the publish and the ack."""
+def test_messages_published_before_a_kill_are_not_published_again(harness: Harness) -> None:
+    """The test starts from the state after a kill between the publish and the ack."""
     looked_at(harness)
     bodies = die(harness, 20)
     queue = harness.context.queue
@@ -284,7 +284,7 @@ def test_what_was_published_and_not_acked_is_not_published_again(harness: Harnes
     first = move(harness)
     assert (first["state"], first["reason"], first["moved"], first["unknown"]) == ("failed", "gone", 0, 20)
     harness.do(lambda: _set(queue, "ack", real))
-    assert harness.do(lambda: queue.leases(LOOK, 0, 100)) == [], "nothing stays with a move that ended"
+    assert harness.do(lambda: queue.leases(LOOK, 0, 100)) == [], "a move that ended leaves nothing behind"
     second = move(harness)
     assert (second["state"], second["moved"], second["unknown"]) == ("done", 20, 0)
     assert pulled(harness) == bodies
@@ -300,7 +300,7 @@ async def _set(queue: Any, name: str, value: Any) -> None:
     setattr(queue, name, value)
 
 
-def test_another_move_does_not_make_it_forget_what_was_broken_off(harness: Harness) -> None:
+def test_another_move_does_not_forget_an_interrupted_one(harness: Harness) -> None:
     looked_at(harness)
     bodies = die(harness, 20)
     broken_off = {"filter": 'attributes.n = "1"'}
@@ -343,18 +343,18 @@ async def _on(harness: Harness, kinds: Any, listener: Any) -> None:
 
 
 def test_from_a_topic_without_a_subscription(harness: Harness) -> None:
-    bodies = die(harness, 25)  # kept by retention alone
+    bodies = die(harness, 25)  # kept only by retention
     preview = harness.post("/moves", {"from": "dead", "dry_run": True})
     assert preview["would_move"] == 25
     assert len(harness.do(lambda: harness.queue.subscriptions())) == 1
     receipt = move(harness, **{"from": "dead"})
     assert (receipt["moved"], receipt["from"]) == (25, "projects/penstock/subscriptions/dead-move")
     assert pulled(harness) == bodies
-    assert len(harness.do(lambda: harness.queue.subscriptions())) == 1, "its own is removed"
-    assert move(harness, **{"from": "dead"})["moved"] == 0, "what was moved is not moved again"
+    assert len(harness.do(lambda: harness.queue.subscriptions())) == 1, "the subscription of the move is removed"
+    assert move(harness, **{"from": "dead"})["moved"] == 0, "moved messages are not moved again"
 
 
-def test_what_is_left_there_keeps_its_subscription(harness: Harness) -> None:
+def test_a_move_with_messages_left_keeps_its_subscription(harness: Harness) -> None:
     die(harness, 6)
     receipt = move(harness, **{"from": "dead", "filter": 'attributes.n = "0"'})
     assert (receipt["moved"], receipt["left"]) == (2, 4)
@@ -369,7 +369,7 @@ def test_a_topic_with_subscriptions_names_them(harness: Harness) -> None:
     assert (answer.status, answer.sentence) == (412, f"Name a subscription of {DEAD} to move from: {LOOK}")
 
 
-# ---------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Snapshots of a whole project: every subscription at once, and the way back."""
+"""Snapshots of a whole project: all subscriptions at once, and their restore."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUBSCRIPTIONS = {name: f"projects/shop/subscriptions/{name}" for name in ("billi
 
 @pytest.fixture
 def harness() -> Iterator[Harness]:
-    """Two topics and three subscriptions, each with five messages of which two are acked."""
+    """Yield a server with two topics and three subscriptions. Each has five messages, of which two are acked."""
     with Harness(clock=ManualClock()) as harness:
         for name in TOPICS.values():
             harness.do(lambda name=name: harness.queue.create_topic(name, TopicOptions(retention_seconds=DAY)))
@@ -34,7 +34,7 @@ def harness() -> Iterator[Harness]:
 
 
 def drain(harness: Harness, name: str, most: int = 100) -> list[int]:
-    """The bodies of what a pull gives, acked."""
+    """Pull and ack messages, and return their bodies."""
     deliveries = harness.do(lambda: harness.queue.pull(name, most))
     harness.do(lambda: harness.queue.ack([each.receipt for each in deliveries]))
     return [int(each.message.data) for each in deliveries]
@@ -71,7 +71,7 @@ def test_a_deleted_subscription_is_made_again_with_its_options(harness: Harness)
     assert again.options.lease_seconds == 42
 
 
-def test_messages_of_a_deleted_topic_cannot_come_back_and_that_is_said(harness: Harness) -> None:
+def test_messages_of_a_deleted_topic_are_reported_as_lost(harness: Harness) -> None:
     harness.post("/projects/shop/snapshots", {"name": "before"})
     harness.do(lambda: harness.queue.delete_topic(TOPICS["mails"]))
     answer = restore(harness)
@@ -96,7 +96,7 @@ def test_a_topic_made_again_meanwhile_is_left_as_it_is(harness: Harness) -> None
     assert drain(harness, SUBSCRIPTIONS["sender"]) == [9]
 
 
-def test_what_came_later_is_not_touched(harness: Harness) -> None:
+def test_later_subscriptions_are_not_changed(harness: Harness) -> None:
     harness.post("/projects/shop/snapshots", {"name": "before"})
     late = "projects/shop/subscriptions/late"
     harness.do(lambda: harness.queue.create_subscription(late, TOPICS["orders"]))
@@ -131,7 +131,7 @@ def test_listed_shown_and_deleted(harness: Harness) -> None:
     assert harness.get("/projects/other/snapshots")["snapshots"] == []
     assert harness.ask("DELETE", "/projects/shop/snapshots/a").status == 204
     assert harness.ask("GET", "/projects/shop/snapshots/a").status == 404
-    assert len(harness.do(lambda: harness.queue.snapshots())) == 3, "those of b"
+    assert len(harness.do(lambda: harness.queue.snapshots())) == 3, "the snapshots of b"
 
 
 def test_a_snapshot_with_a_name_of_an_earlier_server_is_shown_and_deleted(harness: Harness) -> None:
@@ -143,7 +143,7 @@ def test_a_snapshot_with_a_name_of_an_earlier_server_is_shown_and_deleted(harnes
     assert harness.ask("DELETE", path).status == 204
 
 
-def test_one_that_was_broken_off_is_taken_anew(harness: Harness) -> None:
+def test_an_interrupted_snapshot_is_taken_again(harness: Harness) -> None:
     harness.post("/projects/shop/snapshots", {"name": "before"})
     harness.do(lambda: harness.queue.remove_document("project-snapshots", "shop/before"))
     assert harness.post("/projects/shop/snapshots", {"name": "before"})["without"] == []

@@ -1,4 +1,4 @@
-"""Subscriptions, queues and snapshots over the admin API; messages pulled, settled, brought back."""
+"""Subscriptions, queues and snapshots in the admin API: messages are pulled, settled and restored."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def publish(admin: Harness, count: int, **attributes: str) -> None:
 
 
 def pull(admin: Harness, count: int = 1000, **body: Any) -> list[Any]:
-    """All that there are, up to so many; one call may give fewer, as the cache is tiny."""
+    """Pull up to `count` messages. One call may return fewer, because the cache is tiny."""
     found: list[Any] = []
     while len(found) < count:
         more = admin.post("/subscriptions/s/pull", {"max_messages": count - len(found), **body})["deliveries"]
@@ -152,7 +152,9 @@ def test_a_body_may_be_nested_deeply_and_is_refused(admin: Harness) -> None:
     ("start", "backlog"),
     [("end", 0), ("beginning", 3), (2, 1), (99, 0), ("2026-11-15T10:00:01Z", 2), ("-1s", 1), (None, 0)],
 )
-def test_a_subscription_begins_where_it_is_told(admin: Harness, clock: ManualClock, start: Any, backlog: int) -> None:
+def test_a_subscription_begins_at_the_given_position(
+    admin: Harness, clock: ManualClock, start: Any, backlog: int
+) -> None:
     for _ in range(3):
         publish(admin, 1)
         admin.call(clock.advance, 1)
@@ -171,7 +173,7 @@ def test_lists_can_be_narrowed_and_sorted(admin: Harness, clock: ManualClock) ->
     def listed(**query: Any) -> list[str]:
         return [each["id"] for each in admin.get("/subscriptions", **query)["subscriptions"]]
 
-    assert listed() == ["c", "a1", "a2", "b1"], "by full name"
+    assert listed() == ["c", "a1", "a2", "b1"], "with its full name"
     assert listed(search="/a") == ["a1", "a2"]
     assert listed(project="p") == ["c"]
     assert listed(topic="orders") == ["a1", "a2", "b1"]
@@ -187,7 +189,7 @@ def test_lists_can_be_narrowed_and_sorted(admin: Harness, clock: ManualClock) ->
     assert admin.ask("GET", "/subscriptions", topic="none").status == 404
 
 
-def test_counts_say_what_happened(admin: Harness, clock: ManualClock) -> None:
+def test_counts_match_the_deliveries(admin: Harness, clock: ManualClock) -> None:
     admin.post("/subscriptions", {"name": "s", "topic": "orders"})
     publish(admin, 10)
     admin.call(clock.advance, 5)
@@ -214,7 +216,7 @@ def test_a_delayed_message_is_not_due_until_then(admin: Harness, clock: ManualCl
     assert ages() == (50, 0)
     publish(admin, 1)
     admin.call(clock.advance, 4)
-    assert ages() == (54, 4), "another one may be delivered"
+    assert ages() == (54, 4), "another message may be delivered"
     admin.post("/subscriptions/s/nack", receipts(pull(admin, 1)))
     assert ages() == (54, 4)
     admin.post("/subscriptions/s/ack", receipts(pull(admin, 1)))
@@ -231,7 +233,7 @@ def test_a_message_between_delayed_ones_is_due(admin: Harness, clock: ManualCloc
     assert admin.get("/subscriptions/s")["due_age_seconds"] == 90
 
 
-def test_a_peek_shows_what_a_pull_would_give(admin: Harness) -> None:
+def test_a_peek_shows_the_next_messages_of_a_pull(admin: Harness) -> None:
     admin.post("/subscriptions", {"name": "s", "topic": "orders"})
     publish(admin, 5)
     taken = pull(admin, 2)
@@ -316,7 +318,7 @@ def test_a_pull_waits_for_a_message(admin: Harness) -> None:
     connection.close()
 
 
-def test_who_goes_while_it_waits_gets_nothing(admin: Harness) -> None:
+def test_a_client_that_disconnects_while_it_waits_leases_nothing(admin: Harness) -> None:
     admin.post("/subscriptions", {"name": "s", "topic": "orders"})
     connection = http.client.HTTPConnection("127.0.0.1", admin.port, timeout=20)
     headers = {"Host": "localhost", "Content-Type": "application/json"}
@@ -329,10 +331,10 @@ def test_who_goes_while_it_waits_gets_nothing(admin: Harness) -> None:
     assert one["attempt"] == 1
 
 
-# ---------------------------------------------------------------------- places
+# ---------------------------------------------------------------------- seeks
 
 
-def test_a_seek_says_what_comes_back_and_what_is_skipped(admin: Harness, clock: ManualClock) -> None:
+def test_a_seek_counts_restored_and_skipped_messages(admin: Harness, clock: ManualClock) -> None:
     admin.post("/subscriptions", {"name": "s", "topic": "orders"})
     for _ in range(10):
         publish(admin, 1)
@@ -376,7 +378,7 @@ def test_a_filter_makes_the_numbers_an_upper_bound(admin: Harness) -> None:
     assert (answer["backlog_after"], answer["exact"]) == (4, False)
 
 
-def test_a_snapshot_brings_back_what_was_unacked(admin: Harness) -> None:
+def test_a_snapshot_restores_unacked_messages(admin: Harness) -> None:
     admin.post("/subscriptions", {"name": "s", "topic": "orders"})
     publish(admin, 6)
     taken = pull(admin, 4)
@@ -406,7 +408,7 @@ def test_a_snapshot_brings_back_what_was_unacked(admin: Harness) -> None:
     assert admin.ask("POST", "/subscriptions/s/seek", {"snapshot": "before"}).status == 404
 
 
-def test_a_purge_settles_what_waits(admin: Harness) -> None:
+def test_a_purge_settles_waiting_messages(admin: Harness) -> None:
     for name in ("s", "other"):
         admin.post("/subscriptions", {"name": name, "topic": "orders"})
     publish(admin, 5)
@@ -418,7 +420,7 @@ def test_a_purge_settles_what_waits(admin: Harness) -> None:
     assert admin.get("/subscriptions/other")["backlog_messages"] == 5
 
 
-def test_a_purged_topic_is_empty_for_everybody(admin: Harness) -> None:
+def test_a_purged_topic_is_empty_for_all_subscriptions(admin: Harness) -> None:
     for name in ("s", "other"):
         admin.post("/subscriptions", {"name": name, "topic": "orders"})
     publish(admin, 5)

@@ -1,4 +1,4 @@
-"""Topics and projects over the admin API."""
+"""Topics and projects in the admin API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_topic_is_made_shown_changed_and_deleted(admin: Harness) -> None:
     assert made.json["name"] == "projects/penstock/topics/orders"
     assert (made.json["project"], made.json["id"]) == ("penstock", "orders")
     assert made.json["names"]["python"] == "orders"
-    assert made.json["names"]["azure"] is None, "that door is closed"
+    assert made.json["names"]["azure"] is None, "the Pub/Sub door is closed"
     assert made.json["last_published_at"] is None
 
     changed = admin.ask("PATCH", "/topics/orders", {"retention_bytes": 5000})
@@ -36,7 +36,7 @@ def test_a_topic_is_made_shown_changed_and_deleted(admin: Harness) -> None:
     assert admin.ask("DELETE", "/topics/orders").status == 404
 
 
-def test_a_topic_says_what_it_holds(admin: Harness) -> None:
+def test_a_topic_has_its_counts(admin: Harness) -> None:
     admin.post("/topics", {"name": "orders", "retention_seconds": 60})
     name = "projects/penstock/topics/orders"
     admin.do(lambda: admin.queue.publish(name, [Draft(b"12345"), Draft(b"123")]))
@@ -142,7 +142,7 @@ def test_a_name_that_is_taken_is_a_conflict(admin: Harness) -> None:
     assert (answer.status, answer.sentence) == (409, "Topic already exists: projects/penstock/topics/orders")
 
 
-def test_projects_are_listed_with_what_is_in_them(admin: Harness) -> None:
+def test_projects_are_listed_with_their_resources(admin: Harness) -> None:
     admin.post("/topics", {"name": "orders", "project": "p"})
     name, topic = "projects/p/subscriptions/s", "projects/p/topics/orders"
     admin.do(lambda: admin.queue.create_subscription(name, topic))

@@ -1,4 +1,4 @@
-"""The topology as one document over the admin API."""
+"""The topology as one document in the admin API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def admin() -> Iterator[Harness]:
         yield harness
 
 
-def test_what_is_missing_is_made_and_shown_as_it_was_written(admin: Harness) -> None:
+def test_missing_resources_are_created_and_shown_as_in_the_document(admin: Harness) -> None:
     planned = admin.ask("POST", "/topology", {**SEED, "dry_run": True})
     assert (planned.status, planned.json["dry_run"], planned.json["messages"]) == (200, True, 1)
     assert admin.get("/topology") == {"project": "penstock"}
@@ -39,7 +39,7 @@ def test_what_is_missing_is_made_and_shown_as_it_was_written(admin: Harness) -> 
     assert everything["topics"] == [{"name": "orders", "project": "demo", "retention_seconds": 60}]
 
 
-def test_what_differs_is_left_or_changed(admin: Harness) -> None:
+def test_differences_are_kept_or_updated(admin: Harness) -> None:
     admin.post("/topology", SEED)
     other = {**SEED, "subscriptions": [{"name": "billing", "topic": "orders", "ack_deadline_seconds": 40}]}
     (conflict,) = admin.ask("POST", "/topology", other).json["conflicts"]
@@ -74,11 +74,11 @@ def test_a_wrong_document_changes_nothing(admin: Harness, body: dict[str, object
     assert admin.get("/topology") == {"project": "penstock"}
 
 
-def test_a_project_that_is_none(admin: Harness) -> None:
+def test_an_invalid_project(admin: Harness) -> None:
     assert admin.ask("GET", "/topology?project=a/b").sentence == "A project is a name without slashes"
 
 
-def test_who_may_only_read_gets_the_document_and_changes_nothing() -> None:
+def test_a_read_token_gets_the_document_and_cannot_change_it() -> None:
     with Harness(HttpOptions(tokens=("all",), read_tokens=("some",))) as admin:
         reading = {"Authorization": "Bearer some"}
         assert admin.ask("GET", "/topology", headers=reading).status == 200

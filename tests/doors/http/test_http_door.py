@@ -1,4 +1,4 @@
-"""The HTTP door as its users meet it: a prober, a scraper, a curious person and a hostile web page."""
+"""The HTTP door for its users: health checks, metrics, the front page, and hostile web pages."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Harness:
         self.budget = Budget(1 << 20)
 
     def ask(self, path: str, method: str = "GET", host: str = "localhost", body: bytes | None = None) -> Answer:
-        """One request to a door that lives just as long."""
+        """Send one request to a door that exists only for this request."""
         return asyncio.run(self._ask(lambda port: exchange(port, method, path, host, body)))
 
     async def _ask(self, exchange: Callable[[int], Answer]) -> Answer:
@@ -123,8 +123,8 @@ def test_health_is_good_until_the_journal_has_failed(harness: Harness) -> None:
     assert (answer.status, answer.json) == (503, {"status": "failed"})
 
 
-def test_health_tells_of_a_bug_that_was_undone(harness: Harness) -> None:
-    """Law 8: degraded, with the places and what to do; 200, since a restart would not do more than was done."""
+def test_health_reports_a_bug_that_was_undone(harness: Harness) -> None:
+    """Law 8: degraded, with the places and the remedy. The status is 200, because a restart would not help more."""
     harness.counted.internal_errors = {"broker/log.py:97 KeyError": 2}
     answer = harness.ask("/health")
     assert (answer.status, answer.json["status"]) == (200, "degraded")
@@ -134,7 +134,7 @@ def test_health_tells_of_a_bug_that_was_undone(harness: Harness) -> None:
     assert 'penstock_internal_errors_total{place="broker/log.py:97 KeyError"} 2' in page
 
 
-def test_ready_means_every_door_answers_and_nobody_is_stopping(harness: Harness) -> None:
+def test_ready_means_that_every_door_answers_and_none_is_stopping(harness: Harness) -> None:
     harness.condition.doors["text"] = STARTING
     answer = harness.ask("/ready")
     assert (answer.status, answer.json) == (503, {"ready": False, "doors": {"http": "open", "text": "starting"}})
@@ -149,14 +149,14 @@ def test_a_server_without_doors_is_not_ready() -> None:
 
 
 def samples(answer: Answer) -> dict[tuple[str, ...], float]:
-    """(name, label values ...) -> value, as Prometheus itself reads the page."""
+    """Return (name, label values ...) -> value, as Prometheus itself parses the page."""
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     families = text_string_to_metric_families(answer.body.decode())
     return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
 
 
-def test_metrics_say_what_the_broker_counted(harness: Harness) -> None:
+def test_metrics_have_the_counts_of_the_broker(harness: Harness) -> None:
     found = samples(harness.ask("/metrics"))
     expected = {
         ("penstock_build_info", "1.2.3"): 1,
@@ -186,7 +186,7 @@ def test_metrics_say_what_the_broker_counted(harness: Harness) -> None:
 
 
 def test_metrics_show_all_that_a_door_counts(harness: Harness) -> None:
-    """Law 8: a refusal has a counter, and a counter that nobody can see is none."""
+    """Law 8: a refusal has a counter, and the counter must be visible."""
     harness.condition.counts = {"text": Counter({"too-slow": 3, HOSTILE: 1}), "azure": Counter()}
     found = samples(harness.ask("/metrics"))
     assert found[("penstock_door_events_total", "text", "too-slow")] == 3
@@ -195,7 +195,7 @@ def test_metrics_show_all_that_a_door_counts(harness: Harness) -> None:
     assert found[("penstock_door_events_total", "azure", "QueueNotFound")] == 2
 
 
-def test_metrics_hold_what_connections_hold_in_memory(harness: Harness) -> None:
+def test_metrics_have_the_memory_of_connections(harness: Harness) -> None:
     account = harness.budget.account(lambda: None)
     assert account.charge(1000)
     assert not account.charge(1 << 20)
@@ -216,7 +216,7 @@ def test_metrics_hold_the_commit_times_as_a_histogram(harness: Harness) -> None:
     assert found["penstock_commit_seconds_sum",] == pytest.approx(60.0154)
 
 
-def test_metrics_hold_what_the_process_uses(harness: Harness) -> None:
+def test_metrics_have_the_resources_of_the_process(harness: Harness) -> None:
     found = samples(harness.ask("/metrics"))
     assert found["process_cpu_seconds_total",] > 0
     assert found["process_resident_memory_bytes",] > 1_000_000
@@ -224,7 +224,7 @@ def test_metrics_hold_what_the_process_uses(harness: Harness) -> None:
     assert found["process_start_time_seconds",] > 1_600_000_000
 
 
-def test_the_front_page_lists_what_is_here(harness: Harness) -> None:
+def test_the_front_page_lists_the_other_pages(harness: Harness) -> None:
     answer = harness.ask("/")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain")
@@ -239,7 +239,7 @@ def test_head_is_get_without_the_body(harness: Harness, path: str) -> None:
     assert answer.body == b""
 
 
-def test_what_is_not_here_is_a_404_in_json(harness: Harness) -> None:
+def test_an_unknown_path_is_a_404_in_json(harness: Harness) -> None:
     answer = harness.ask("/nothing")
     assert answer.status == 404
     assert answer.json["error"]["code"] == 404
@@ -253,7 +253,7 @@ def test_nothing_here_can_be_written(harness: Harness) -> None:
     assert answer.json["error"]["code"] == 405
 
 
-def test_what_the_wire_refuses_is_json_too(harness: Harness) -> None:
+def test_malformed_requests_are_refused_in_json(harness: Harness) -> None:
     answer = harness.ask("/", "POST", body=b"x" * 100_000)
     assert answer.status == 413
     assert answer.json["error"] == {
@@ -308,8 +308,8 @@ def leaves(kind: type[errors.PenstockError]) -> Iterator[type[errors.PenstockErr
 
 def test_every_error_has_its_status() -> None:
     own = [kind for kind in leaves(errors.PenstockError) if kind.__module__ == errors.__name__]
-    own.remove(errors.LostReplyError)  # which is no answer
-    own.remove(errors.OtherMessagesError)  # an InvalidArgumentError that Flight tells apart
+    own.remove(errors.LostReplyError)  # not an answer
+    own.remove(errors.OtherMessagesError)  # an InvalidArgumentError that Flight handles separately
     assert set(own) == set(STATUSES)
     for kind in own:
         assert response_to(kind("why")).status == STATUSES[kind]

@@ -71,7 +71,7 @@ def test_the_setting_says_how_many_resources_have_series(most: int, shown: int, 
 
 
 def test_a_scrape_is_made_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Design law: no client may hold up another. The share is over after every chunk here."""
+    """Design law: no client may hold up another. Here every chunk uses up the share."""
     monkeypatch.setattr(scrapes, "CHUNK_LINES", 1)
     turns = 0
 
@@ -92,8 +92,8 @@ def test_a_scrape_is_made_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert turns - before > lines
 
 
-def test_a_resource_that_goes_during_a_scrape_is_left_out() -> None:
-    """And one that comes again is there once: two samples of one series would spoil the page."""
+def test_a_resource_deleted_during_a_scrape_is_left_out() -> None:
+    """A resource that is created again is there once. Two samples of one series would make the page invalid."""
     with Harness() as admin:
         fill(admin, 3)
         find = admin.context.queue.topic_statistics

@@ -1,7 +1,7 @@
-"""The text protocol over a queue in memory, and peers that send and receive bytes.
+"""The text protocol with a queue in memory, and peers that send and receive bytes.
 
-Frames are written and read by hand, from docs/text-protocol.md and not with the code under test;
-nothing waits longer than SECONDS, and nothing sleeps.
+Frames are written and parsed by hand, from docs/text-protocol.md and not with the code under test. Nothing waits longer
+than SECONDS, and nothing sleeps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.memory import MemoryJournal
 from penstock.wire.budget import Budget
 
-SECONDS = 20.0  # only a failing test waits so long
+SECONDS = 20.0  # only a failing test waits this long
 _SILENCES = count()
 UNLIMITED = BrokerLimits(queue_messages_max=0, queue_bytes_max=0, refuse_when_full=True)
 
@@ -54,7 +54,7 @@ def give_back(queue: bytes, message_id: bytes, delay: bytes | None = None) -> by
 class Heard(NamedTuple):
     version: int
     type: int
-    order: list[int]  # package types as they came
+    order: list[int]  # package types in the order of arrival
     packages: dict[int, bytes]
 
     @property
@@ -72,7 +72,7 @@ class Heard(NamedTuple):
 
 
 class Peer:
-    """A client that knows bytes and nothing else."""
+    """A client that handles bytes only."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, line: bool) -> None:
         self.reader = reader
@@ -106,7 +106,9 @@ class Peer:
         return [each.content for each in await self.hear_many(count)]
 
     async def silence(self) -> None:
-        """Nothing more is on its way: twice a send is confirmed, and nothing comes before that."""
+        """Check that nothing more is on its way: two sends are confirmed, and nothing comes before their
+        confirmations.
+        """
         for _ in range(2):
             queue = b"silence %d" % next(_SILENCES)
             await self.say(send(queue, b"", line=self.line))
@@ -114,7 +116,7 @@ class Peer:
             assert (heard.type, heard.packages[1]) == (5, queue), heard
 
     async def end(self) -> bytes:
-        """What still comes before the endpoint closes, gently or not."""
+        """Return the bytes up to the end of the connection, with or without an error."""
         try:
             return await asyncio.wait_for(self.reader.read(), SECONDS)
         except ConnectionError:
@@ -122,7 +124,7 @@ class Peer:
 
     async def close(self) -> None:
         self.writer.close()
-        with suppress(OSError):  # the endpoint was first
+        with suppress(OSError):  # the endpoint closed first
             await asyncio.wait_for(self.writer.wait_closed(), SECONDS)
 
     def vanish(self) -> None:
@@ -146,7 +148,7 @@ class Harness:
         return self.peers[-1]
 
     async def until(self, check: Callable[[], bool]) -> None:
-        """Let the door go on until something has come about that no peer is told of."""
+        """Wait for a condition of which no peer is notified."""
         async with asyncio.timeout(SECONDS):
             while not check():
                 await asyncio.sleep(0.001)

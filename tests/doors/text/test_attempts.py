@@ -1,4 +1,4 @@
-"""What counts as a delivery: a message that reached the program, not one that waited in a window."""
+"""The count of deliveries: a message counts when it reached the program, and not while it waited in a window."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ATTEMPTS_MAX = 5
 
 
 async def attempts(harness: Harness, queue: str, total: int) -> list[int]:
-    """How often each waiting message of a queue was delivered so far."""
+    """Return the number of deliveries of each waiting message of a queue."""
     await harness.until(lambda: harness.in_flight(queue) == 0)
     return [count for _, count in (await harness.queue.peek(harness.names(queue)[1], total)).messages]
 
@@ -51,10 +51,8 @@ def take_and_leave(address: str) -> None:
 
 
 @pytest.mark.parametrize(("visit", "left", "counts"), [(take_and_ack, 22, [0]), (take_and_leave, 29, [3, 0])])
-def test_a_window_that_was_only_opened_costs_its_messages_no_attempt(
-    visit: Callable[[str], None], left: int, counts: list[int]
-) -> None:
-    """T-043, T-044: eight clients with a window of 100 take one message each; nothing else is dead-lettered."""
+def test_an_open_window_alone_counts_no_attempts(visit: Callable[[str], None], left: int, counts: list[int]) -> None:
+    """T-043, T-044: eight clients with a window of 100 take one message each. No other message is dead-lettered."""
 
     async def scenario(harness: Harness) -> None:
         await with_dead_letters(harness, 30)
@@ -70,7 +68,7 @@ def test_a_window_that_was_only_opened_costs_its_messages_no_attempt(
 
 
 @pytest.mark.parametrize("how", ["ends the loop", "closes"])
-def test_an_async_client_that_leaves_gives_back_what_it_did_not_look_at(how: str) -> None:
+def test_an_async_client_that_leaves_returns_unseen_messages(how: str) -> None:
     """T-043."""
 
     async def scenario(harness: Harness) -> None:
@@ -88,8 +86,10 @@ def test_an_async_client_that_leaves_gives_back_what_it_did_not_look_at(how: str
 
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["closes", "vanishes"])
-def test_a_connection_that_goes_is_charged_for_what_its_program_had(orderly: bool) -> None:
-    """T-044: what came before the last settled one, and the next one, on which it may have been working."""
+def test_a_lost_connection_counts_attempts_of_messages_its_program_had(orderly: bool) -> None:
+    """T-044: messages before the last settled one count, and the next one, which the program may have been working
+    on.
+    """
 
     async def scenario(harness: Harness) -> None:
         peer = await filled(harness, b"q", 8)
@@ -107,8 +107,8 @@ def test_a_connection_that_goes_is_charged_for_what_its_program_had(orderly: boo
     play(scenario)
 
 
-def test_a_client_says_itself_what_it_has_not_read() -> None:
-    """T-043: from there on nothing counts, and before it everything does."""
+def test_a_client_can_name_the_messages_it_has_not_read() -> None:
+    """T-043: from that message on nothing counts, and before it everything does."""
 
     async def scenario(harness: Harness) -> None:
         peer = await filled(harness, b"q", 6)
@@ -123,7 +123,7 @@ def test_a_client_says_itself_what_it_has_not_read() -> None:
     play(scenario)
 
 
-def test_what_is_returned_by_name_counts() -> None:
+def test_a_message_returned_by_its_id_counts() -> None:
     """T-039."""
 
     async def scenario(harness: Harness) -> None:
@@ -137,8 +137,8 @@ def test_what_is_returned_by_name_counts() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_was_never_sent_counts_for_nothing(version: int) -> None:
-    """T-024, T-044: taken from the queue, and still waiting for the disk when the client goes."""
+def test_a_message_that_was_never_sent_does_not_count(version: int) -> None:
+    """T-024, T-044: the message is leased, and still waits for the commit when the client disconnects."""
     journal = ToldJournal()
 
     async def scenario(harness: Harness) -> None:
@@ -157,8 +157,8 @@ def test_what_was_never_sent_counts_for_nothing(version: int) -> None:
     play(scenario, journal=journal)
 
 
-def test_a_count_of_version_01_is_what_its_program_asked_for() -> None:
-    """002, T-044: so all that was sent of it counts."""
+def test_a_program_of_version_01_sees_all_messages_of_its_count() -> None:
+    """002, T-044: so every sent message of the count is an attempt."""
 
     async def scenario(harness: Harness) -> None:
         peer = await filled(harness, b"q", 5)

@@ -1,4 +1,4 @@
-"""The Python clients against the door: confirmed sends, consumption, returns, errors, and endpoints that go away."""
+"""The Python clients against the door: confirmed sends, consumption, returns, errors, and restarts of the server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def play_with_client(scenario: Scenario, **parts: Any) -> None:
 
 
 def play_blocking(scenario: Callable[[Client], None], **parts: Any) -> None:
-    """A blocking client in a thread of its own, against a door in the loop."""
+    """Run a blocking client in a thread of its own, against a door in the loop."""
 
     async def with_client(harness: Harness) -> None:
         def run() -> None:
@@ -60,7 +60,7 @@ def test_an_async_client_sends_consumes_and_acks() -> None:
 
 
 def test_a_blocking_client_sends_consumes_and_acks() -> None:
-    """T-022, T-026, T-036, T-040: more than the door answers before it is read."""
+    """T-022, T-026, T-036, T-040: the door answers more than fits before the client reads."""
 
     def scenario(client: Client) -> None:
         ids = client.send_many("q", (b"%d" % number for number in range(3000)))
@@ -76,7 +76,7 @@ def test_a_blocking_client_sends_consumes_and_acks() -> None:
     play_blocking(scenario)
 
 
-def test_given_back_messages_come_again() -> None:
+def test_returned_messages_are_redelivered() -> None:
     """T-039."""
 
     def scenario(client: Client) -> None:
@@ -96,7 +96,7 @@ def test_given_back_messages_come_again() -> None:
     play_blocking(scenario)
 
 
-def test_what_a_client_leaves_unacked_is_there_for_the_next() -> None:
+def test_unacked_messages_of_a_client_are_there_for_the_next() -> None:
     """T-034."""
 
     async def scenario(harness: Harness, client: AsyncClient) -> None:
@@ -149,7 +149,7 @@ def test_refusals_are_exceptions_of_a_blocking_client_too() -> None:
 
 
 def test_clients_find_the_endpoint_again_when_it_comes_back() -> None:
-    """T-041: consumption goes on, and sends wait."""
+    """T-041: consumption continues, and sends wait."""
 
     async def scenario() -> None:
         harness = await set_up()

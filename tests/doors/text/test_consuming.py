@@ -1,4 +1,4 @@
-"""Windows: how many messages, of which queues, in which order, and what happens to unacknowledged messages."""
+"""Windows: the number, queues and order of messages, and the return of unacknowledged messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.engine.journals import ToldJournal
 
 
 async def filled(harness: Harness, queue: bytes, count: int) -> Peer:
-    """A peer that has sent 0, 1, 2 ... to a queue."""
+    """Connect a peer that has sent 0, 1, 2 ... to a queue."""
     peer = await harness.peer()
     await peer.say(*(send(queue, b"%d" % number) for number in range(count)))
     await peer.hear_many(count)
@@ -45,7 +45,7 @@ def test_a_window_holds_n_and_an_acknowledgement_frees_a_place() -> None:
 
 
 def test_a_count_of_version_01_is_a_count() -> None:
-    """002, T-025: that many messages, and no more until the client asks again, whatever it acknowledges."""
+    """002, T-025: N messages, and no more until the client asks again, whatever it acknowledges."""
 
     async def scenario(harness: Harness) -> None:
         peer = await filled(harness, b"q", 20)
@@ -94,7 +94,7 @@ def test_a_count_of_version_01_waits_for_messages_and_can_be_withdrawn() -> None
     play(scenario)
 
 
-def test_what_is_acknowledged_does_not_come_again() -> None:
+def test_acknowledged_messages_are_not_redelivered() -> None:
     """T-036."""
 
     async def scenario(harness: Harness) -> None:
@@ -130,7 +130,7 @@ def test_a_new_request_replaces_the_window() -> None:
     play(scenario)
 
 
-def test_a_count_of_0_closes_the_window_and_keeps_what_is_outstanding() -> None:
+def test_a_count_of_0_closes_the_window_and_keeps_outstanding_messages() -> None:
     """T-028."""
 
     async def scenario(harness: Harness) -> None:
@@ -225,8 +225,8 @@ def test_a_full_window_does_not_hold_up_the_others() -> None:
 
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["closes", "vanishes"])
-def test_what_a_connection_held_returns_in_order_when_it_closes(orderly: bool) -> None:
-    """T-013, T-014, T-033, T-034: with the same ids, before what came later."""
+def test_messages_of_a_closed_connection_return_in_order(orderly: bool) -> None:
+    """T-013, T-014, T-033, T-034: with the same ids, before later messages."""
 
     async def scenario(harness: Harness) -> None:
         first = await filled(harness, b"q", 10)
@@ -237,7 +237,7 @@ def test_what_a_connection_held_returns_in_order_when_it_closes(orderly: bool) -
         early = await second.hear_many(2)
         assert [each.content for each in early] == numbers(5, 6)
         await first.say(ack(b"q", held[1].id))
-        await first.hear()  # 7 took its place
+        await first.hear()  # 7 is in the freed place
         if orderly:
             await first.close()
         else:
@@ -252,7 +252,7 @@ def test_what_a_connection_held_returns_in_order_when_it_closes(orderly: bool) -
 
 
 def test_outstanding_messages_go_to_no_other_consumer() -> None:
-    """T-033: however long, as long as the connection lasts."""
+    """T-033: they stay with their connection as long as it is open."""
 
     async def scenario(harness: Harness) -> None:
         peer = await filled(harness, b"q", 2)
@@ -299,7 +299,7 @@ def test_a_delayed_return_lets_the_others_go_first() -> None:
     play(scenario)
 
 
-def test_an_acknowledgement_of_what_is_not_held_changes_nothing() -> None:
+def test_an_acknowledgement_of_an_unknown_message_changes_nothing() -> None:
     """T-038: an error in version 02, ignored in version 01."""
 
     async def scenario(harness: Harness) -> None:
@@ -320,7 +320,7 @@ def test_an_acknowledgement_of_what_is_not_held_changes_nothing() -> None:
     play(scenario)
 
 
-def test_some_of_many_acknowledgements_may_be_strange() -> None:
+def test_some_of_many_acknowledgements_may_be_invalid() -> None:
     """T-038."""
 
     async def scenario(harness: Harness) -> None:

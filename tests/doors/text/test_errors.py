@@ -17,14 +17,14 @@ from tests.unit.engine.journals import ToldJournal
 
 
 async def survives(harness: Harness, peer: Peer | None = None) -> None:
-    """Check that the server still serves this peer, or another one."""
+    """Check that the server still serves this peer, or a new one."""
     peer = peer or await harness.peer()
     await peer.silence()
 
 
 @pytest.mark.parametrize("name", CLOSES)
 def test_a_broken_stream_is_answered_and_closed(name: str) -> None:
-    """T-052, T-053, T-054, T-055: what was accepted before stays, and is confirmed before the error."""
+    """T-052, T-053, T-054, T-055: messages accepted before are stored, and confirmed before the error."""
     data, version, code = CLOSES[name]
 
     async def scenario(harness: Harness) -> None:
@@ -40,7 +40,7 @@ def test_a_broken_stream_is_answered_and_closed(name: str) -> None:
     play(scenario, options=TextOptions(message_bytes_max=CONTENT_MAX))
 
 
-def test_what_came_before_a_broken_stream_is_kept_and_confirmed() -> None:
+def test_messages_before_a_broken_stream_are_kept_and_confirmed() -> None:
     """T-055."""
 
     async def scenario(harness: Harness) -> None:
@@ -60,7 +60,7 @@ def test_what_came_before_a_broken_stream_is_kept_and_confirmed() -> None:
 
 @pytest.mark.parametrize("name", GOES_ON)
 def test_an_invalid_message_is_refused_and_the_next_is_accepted(name: str) -> None:
-    """T-011, T-050, T-051, T-053: version 01 is closed instead, without a word."""
+    """T-011, T-050, T-051, T-053: a connection of version 01 is closed instead, without an answer."""
     data, code, refused = GOES_ON[name]
 
     async def scenario(harness: Harness) -> None:
@@ -112,7 +112,7 @@ def test_errors_are_logged_with_a_limit_and_counted(caplog: pytest.LogCaptureFix
 
 
 def test_a_commit_that_is_refused_is_an_answer_to_every_send_of_it() -> None:
-    """T-023, T-051: and the next send counts again."""
+    """T-023, T-051: the next send is accepted again."""
     journal = ToldJournal()
 
     async def scenario(harness: Harness) -> None:
@@ -132,7 +132,7 @@ def test_a_commit_that_is_refused_is_an_answer_to_every_send_of_it() -> None:
 
 
 def test_acknowledgements_that_could_not_be_kept_close_the_connection_and_the_messages_return() -> None:
-    """T-034, T-055: a client without an answer must not believe that its acknowledgement counts."""
+    """T-034, T-055: a client without an answer must not believe that its acknowledgement was stored."""
     journal = ToldJournal()
 
     async def scenario(harness: Harness) -> None:
@@ -171,7 +171,7 @@ def test_a_refused_name_is_answered_in_the_version_of_its_request(request_of: Ca
 
 
 def test_consumers_are_told_of_a_failing_feed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T-051, T-053: of version 02; those of version 01 are closed."""
+    """T-051, T-053: consumers of version 02 get an error, and those of version 01 are closed."""
 
     async def scenario(harness: Harness) -> None:
         new, old = await harness.peer(), await harness.peer()

@@ -47,7 +47,7 @@ def test_a_stopping_server_confirms_sends_and_returns_messages() -> None:
 
 
 def test_a_server_stops_in_time_although_no_client_reads() -> None:
-    """T-041: the grace is the longest it takes."""
+    """T-041: the stop takes the grace period at most."""
 
     async def scenario(harness: Harness) -> None:
         peers = [await harness.peer() for _ in range(50)]
@@ -62,7 +62,7 @@ def test_a_server_stops_in_time_although_no_client_reads() -> None:
 
 
 def test_a_queue_is_unchanged_after_a_restart() -> None:
-    """T-035: what was confirmed and not acknowledged is there again, in order."""
+    """T-035: confirmed and unacknowledged messages are there again, in order."""
     journal = ToldJournal()
 
     async def scenario() -> None:
@@ -71,10 +71,10 @@ def test_a_queue_is_unchanged_after_a_restart() -> None:
         await peer.say(*(send(b"q", b"%d" % number) for number in range(5)), consume(b"q", 3))
         heard = [each for each in await peer.hear_many(8) if each.type == 3]
         await peer.say(ack(b"q", heard[1].id))
-        await peer.hear()  # a message took its place
+        await peer.hear()  # another message is in the freed place
         await peer.silence()  # and now the acknowledgement is durable
         again = ToldJournal()
-        for commit in list(journal.commits):  # as a killed process leaves it behind
+        for commit in list(journal.commits):  # the store as a killed process leaves it
             again.commit(commit)
         other = await set_up(journal=again)
         second = await other.peer()
@@ -150,7 +150,7 @@ def pem(folder: Path, name: str, blob: trustme.Blob) -> str:
 
 
 def test_tls_carries_the_same_bytes_and_asks_for_certificates(tmp_path: Path, authority: trustme.CA) -> None:
-    """T-066: with a client certificate; without one, or with one of a stranger, there is no connection."""
+    """T-066: a client certificate is required. Without one, or with a foreign one, there is no connection."""
     server = authority.issue_cert("127.0.0.1")
     certificate = pem(tmp_path, "server.pem", server.private_key_and_cert_chain_pem)
     ca = pem(tmp_path, "ca.pem", authority.cert_pem)

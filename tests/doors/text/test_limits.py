@@ -1,4 +1,4 @@
-"""Limits: slow, silent and greedy clients, and clients that do not read, lose their connection. Others do not."""
+"""Limits: slow, idle and greedy clients, and clients that do not read, are disconnected. Others are not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def test_a_message_that_is_not_complete_in_time_is_too_slow() -> None:
-    """T-061: from its first byte; what came before is kept, and single bytes buy no time."""
+    """T-061: from its first byte. Complete messages before it are kept, and single bytes do not extend the time."""
 
     async def scenario(harness: Harness) -> None:
         peer = await harness.peer()
@@ -51,7 +51,9 @@ def test_a_slow_first_message_is_closed_without_an_answer() -> None:
 
 
 def test_a_silent_client_that_consumes_nothing_is_closed() -> None:
-    """T-062: a consumer is not, nor one in line framing whose last line feed is still to come."""
+    """T-062: a consumer is not closed, and neither is a client in line framing whose last line feed is still to
+    come.
+    """
 
     async def scenario(harness: Harness) -> None:
         silent, consumer, idle = await harness.peer(), await harness.peer(), await harness.peer(line=True)
@@ -69,7 +71,7 @@ def test_a_silent_client_that_consumes_nothing_is_closed() -> None:
 
 
 def test_one_connection_too_many_is_closed_at_once() -> None:
-    """T-063: other connections are not disturbed, and a connection that closes makes room for a new one."""
+    """T-063: other connections are not disturbed, and a closed connection makes room for a new one."""
 
     async def scenario(harness: Harness) -> None:
         peers = [await harness.peer() for _ in range(3)]
@@ -112,8 +114,8 @@ def deaf(harness: Harness, buffer_bytes: int = 4096) -> socket.socket:
     return raw
 
 
-def test_a_client_that_does_not_read_is_held_back_then_closed_and_its_messages_return() -> None:
-    """T-034, T-064: what waits for it is bounded, and others are served meanwhile."""
+def test_a_client_that_does_not_read_is_closed_and_its_messages_return() -> None:
+    """T-034, T-064: its queued output is bounded, and other clients are served meanwhile."""
     limits = TextOptions(
         write_seconds=0.5, sweep_seconds=0.02, write_buffer_bytes=64 << 10, dispatch_bytes=128 << 10, linger_seconds=0.2
     )
@@ -154,7 +156,7 @@ def test_a_sender_that_does_not_read_its_confirmations_is_read_no_further() -> N
         data = send(b"q", b"") * 1000
 
         async def pour() -> None:
-            while True:  # the buffers of the system take megabytes: an end might fit into them
+            while True:  # the system buffers megabytes, so a shorter output might fit into its buffers
                 await loop.sock_sendall(raw, data)
 
         sending = asyncio.ensure_future(pour())
@@ -192,7 +194,7 @@ def test_a_client_that_reads_slowly_but_reads_is_not_closed() -> None:
     play(scenario, options=limits)
 
 
-def test_a_large_window_of_large_messages_is_given_in_portions() -> None:
+def test_a_large_window_of_large_messages_is_sent_in_portions() -> None:
     """T-029, T-064: the server pulls only as many messages as fit."""
     limits = TextOptions(dispatch_bytes=300_000, write_buffer_bytes=64 << 10)
 

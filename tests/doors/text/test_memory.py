@@ -18,7 +18,7 @@ BUSY = "busy"
 
 
 async def begin(harness: Harness, peer: Peer, size: int, sent: int, version: int = 2) -> bytes:
-    """Send the first bytes of a message; the rest of it."""
+    """Send the first bytes of a message, and return the others."""
     message = send(b"q", bytes(size), version)
     before = harness.door.budget.in_use_bytes
     await peer.say(message[:sent])
@@ -61,7 +61,7 @@ def test_an_aborted_message_is_released_at_once() -> None:
     play(scenario, budget=budget)
 
 
-def test_a_message_there_is_no_memory_for_is_refused_half_way_and_others_go_on() -> None:
+def test_a_message_without_memory_is_refused_and_others_continue() -> None:
     """T-067: the newest large message is refused. Small messages and the older one pass."""
     budget = Budget(100 * KIB)
 
@@ -94,8 +94,8 @@ def test_version_01_is_closed_when_there_is_no_memory() -> None:
     play(scenario, budget=budget)
 
 
-def test_whole_sends_there_is_no_memory_for_are_refused_and_the_connection_goes_on() -> None:
-    """T-067: they were read completely, so the connection can go on."""
+def test_complete_sends_without_memory_are_refused_and_the_connection_continues() -> None:
+    """T-067: the sends were read completely, so the connection can continue."""
     journal, budget = ToldJournal(), Budget(50 * KIB)
 
     async def scenario(harness: Harness) -> None:
@@ -137,7 +137,7 @@ def test_a_consumer_that_left_is_not_kept_in_memory() -> None:
         gc.enable()
 
 
-def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:
+def test_clients_with_incomplete_messages_do_not_wait_for_each_other() -> None:
     """T-067: eight clients, each with an incomplete message of a third of the budget, all succeed in the end."""
     budget = Budget(300 * KIB)
 
@@ -154,20 +154,20 @@ def test_honest_clients_half_way_do_not_wait_for_each_other() -> None:
                 if (await peer.hear()).type == 5:
                     return attempts
             except (ConnectionError, asyncio.IncompleteReadError):
-                pass  # refused, and closed on what it still sent
+                pass  # refused, and closed while it was still sending
 
     async def scenario(harness: Harness) -> None:
         half_way = asyncio.Barrier(8)
         async with asyncio.timeout(20), asyncio.TaskGroup() as group:
             tasks = [group.create_task(upload(harness, half_way)) for _ in range(8)]
-        assert sum(task.result() for task in tasks) > 8, "the budget was never short"
+        assert sum(task.result() for task in tasks) > 8, "the budget was never used up"
         assert lookups.topic(harness.queue.engine, harness.names("q")[0]).tail == 8
 
     play(scenario, budget=budget)
 
 
 @pytest.mark.parametrize("limit_bytes", [64 << 20, 11 << 20], ids=["enough", "spent"])
-def test_what_clients_do_not_read_is_charged_until_they_go(limit_bytes: int) -> None:
+def test_unread_output_is_charged_until_the_client_disconnects(limit_bytes: int) -> None:
     """T-034, T-064, T-067: beyond the budget they are closed, and their messages return."""
     budget = Budget(limit_bytes)
 

@@ -11,7 +11,7 @@ from tests.unit.engine.journals import StepJournal
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_window_larger_than_a_block_keeps_the_order_while_commits_are_slow(version: int) -> None:
-    """T-014: a block whose messages are known to be durable does not overtake one that waits for its commit."""
+    """T-014: a block whose messages are durable does not overtake one that waits for its commit."""
     journal = StepJournal()
     options = TextOptions(dispatch_messages=3, dispatch_bytes=100)  # two blocks may wait for their commit at once
 
@@ -23,7 +23,7 @@ def test_a_window_larger_than_a_block_keeps_the_order_while_commits_are_slow(ver
         await harness.queue.commit()
         consumer, journal.stepping = await harness.peer(), True
         await consumer.say(consume(b"q", 3, version))
-        await harness.until(lambda: journal.waiting)  # the commit of the first block, and of no other
+        await harness.until(lambda: journal.waiting)  # the commit of the first block only
         await consumer.say(consume(b"q", 27 if version == 1 else 30, version))
         await harness.until(lambda: harness.in_flight("q") == 6)
         journal.step()

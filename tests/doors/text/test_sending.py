@@ -16,7 +16,7 @@ from tests.unit.engine.journals import ToldJournal
 
 @pytest.mark.parametrize("line", [False, True], ids=["compact", "lines"])
 def test_a_send_is_confirmed_and_can_be_consumed(line: bool) -> None:
-    """T-004, T-005, T-006, T-012, T-013, T-020, T-022, T-032: in both framings, the queue made by naming it."""
+    """T-004, T-005, T-006, T-012, T-013, T-020, T-022, T-032: in both framings. The send creates the queue."""
 
     async def scenario(harness: Harness) -> None:
         peer = await harness.peer(line)
@@ -35,7 +35,7 @@ def test_a_send_is_confirmed_and_can_be_consumed(line: bool) -> None:
 
 
 def test_version_01_is_accepted_without_an_answer() -> None:
-    """T-010, T-021: and a dispatch has the version of its consume request."""
+    """T-010, T-021: a dispatch has the version of its consume request."""
 
     async def scenario(harness: Harness) -> None:
         peer = await harness.peer()
@@ -120,7 +120,7 @@ def test_a_refused_send_is_answered_and_the_next_is_accepted() -> None:
 
 
 def test_a_refused_send_of_version_01_closes_the_connection() -> None:
-    """T-053, T-055: what came before it stays."""
+    """T-053, T-055: earlier messages are kept."""
     broker = BrokerLimits(queue_messages_max=1, queue_bytes_max=0, refuse_when_full=True)
 
     async def scenario(harness: Harness) -> None:
@@ -225,7 +225,9 @@ def test_many_unanswered_sends_pause_the_reading_and_all_are_answered() -> None:
 
 
 def test_sends_of_one_read_are_one_publish_for_each_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T-014, T-023: however they are mixed, every queue has them in order, and the answers come in order."""
+    """T-014, T-023: every queue has its messages in order, and the answers come in order, however the sends are
+    mixed.
+    """
 
     async def scenario(harness: Harness) -> None:
         publishes: list[str] = []
