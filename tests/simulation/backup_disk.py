@@ -1,7 +1,7 @@
-"""A disk under a backup that writes down what it is asked, and what it may hold after a power cut in the middle.
+"""A disk for backups that records every operation, and its possible contents after a power cut.
 
-Content that was not synced is kept, cut short or garbled, as the seed decides; names that were made, changed or removed
-since the last sync of their folder are as they were after any of these steps.
+Unsynced content is kept, truncated or garbled, as the seed decides. Names that were created, changed or removed since
+the last sync of their folder are as they were after any one of these steps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 class RecordingDisk(Disk):
-    """For one folder, which is flat."""
+    """A recorder of the operations in one folder without subfolders."""
 
     def __init__(self, folder: Path) -> None:
         self.before = {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
@@ -57,7 +57,7 @@ class RecordingDisk(Disk):
             self.steps.append(Step("remove", path.name))
 
     def cut(self, place: int, seed: int, folder: Path) -> None:
-        """Write into a folder what the disk may hold when the power fails after so many steps."""
+        """Write the contents that the disk may have after a power cut at this step into a folder."""
         chance = Random(f"{seed} {place}")
         files = [_File(content, len(content)) for content in self.before.values()]
         names = dict(zip(self.before, files, strict=True))
@@ -98,7 +98,7 @@ class _File:
 
 
 class KillingDisk(Disk):
-    """Ends its process, as kill -9 does, after so many operations."""
+    """A disk that kills its process with SIGKILL after N operations."""
 
     def __init__(self, after: int) -> None:
         self._left = after

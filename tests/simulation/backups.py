@@ -1,4 +1,4 @@
-"""Stores to back up, and what is compared: the state and the messages that a folder holds."""
+"""Stores to back up, and their contents for comparison: the state and the messages of a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_store(data: Path) -> MessageQueue:
 
 
 def fill(queue: MessageQueue, topic: str, bodies: Iterable[bytes]) -> None:
-    """One commit each; a subscription keeps them."""
+    """Publish bodies in one commit each. A subscription keeps the messages."""
     if not queue.topic_exists(topic):
         queue.create_topic(topic)
         queue.create_subscription(f"{topic}-reader", topic)
@@ -38,7 +38,7 @@ def consume(queue: MessageQueue, topic: str, count: int) -> None:
 
 
 def back_up(data: Path, folder: Path) -> BackupReport:
-    """Of a store that is closed."""
+    """Back up a closed store."""
     return backup.back_up(data, folder, now=NOW, progress=unheard)
 
 
@@ -56,7 +56,7 @@ class Contents(NamedTuple):
 
 
 def contents(data: Path) -> Contents:
-    """What a store that is closed holds, without changing it."""
+    """Return the contents of a closed store, without changing it."""
     journal = SqliteJournal(data, reserve_bytes=0)
     try:
         dump, facts = journal.recover()
@@ -74,7 +74,7 @@ def replay(state: State, facts: Iterable[Fact]) -> State:
 
 
 class WatchedJournal(SqliteJournal):
-    """Remembers every commit, so that the state after any of them can be told."""
+    """A journal that keeps every commit, so that the state after any of them can be computed."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, reserve_bytes=0)
@@ -85,7 +85,7 @@ class WatchedJournal(SqliteJournal):
         self.commits.append(commit)
 
     def contents_at(self, number: int) -> Contents:
-        """After so many commits."""
+        """Return the contents after `count` commits."""
         state = State()
         messages: dict[int, list[Message]] = {}
         for commit in self.commits[:number]:

@@ -1,16 +1,16 @@
-"""Whether a queue kept its promises over a cut, in the words of queue checkers.
+"""The checker of a queue's promises across a power cut.
 
-What was told before the cut is a list of calls invoked and answered; at most the last one is without an answer, and
-may have happened or not. After the cut the queue is drained completely, then:
+The history before the cut is a list of calls with their answers. At most the last call has no answer, and may have
+happened or not. After the cut the queue is drained completely. The checker looks for:
     lost             a publish was answered, and the message is neither acked nor in the drain
-    unexpected       a message is in the drain that nobody tried to publish
+    unexpected       a message is in the drain that no client tried to publish
     ack_durable      an ack was answered, and the message came back
-    lease_exclusive  a lease was answered and runs, and somebody else got the message; or its receipt is refused
-    attempts         a delivery after the cut has another number than the deliveries answered before it imply
+    lease_exclusive  a lease was answered and runs, and another consumer got the message, or its receipt is refused
+    attempts         the attempt of a delivery after the cut does not follow from the answered deliveries before it
     key_order        messages of one key were delivered in another order than they were published
     dead_letter      a message is both in its subscription and among the dead letters
-    time             the store goes on from a later instant than that of the cut, and leases end early
-Written from these words, one pass over the history, no search.
+    time             the store continues at a later time than that of the cut, and leases end early
+The checker makes one pass over the history, without a search.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Lease(NamedTuple):
 
 
 class History:
-    """What was told before the cut, by subscription and body."""
+    """The calls and answers before the cut, by subscription and body."""
 
     def __init__(self, told: list[Invoked | Answered], attempted: dict[bytes, str]) -> None:
         self._keys = attempted
@@ -47,7 +47,7 @@ class History:
             self.published += event.bodies
         elif event.call == "pull":
             if SUBSCRIPTIONS[name][1].ordering and any(attempt > 1 for attempt in event.attempts):
-                self._forget_leases(name)  # what came back brought the later ones of its key with it
+                self._forget_leases(name)  # a returned message brings back the later ones of its key
             for body, receipt, attempt in zip(event.bodies, event.receipts, event.attempts, strict=True):
                 self.attempts[name, body] = attempt
                 self.leases[name, body] = Lease(receipt, event.deadline)
@@ -60,27 +60,28 @@ class History:
                 if event.call == "ack":
                     self.acked.add((name, body))
             if event.call == "nack" and SUBSCRIPTIONS[name][1].ordering:
-                self._forget_leases(name)  # it brought back the later ones of its keys as well
+                self._forget_leases(name)  # returned messages bring back the later ones of their keys
 
     def _forget_leases(self, name: str) -> None:
         self.leases = {place: lease for place, lease in self.leases.items() if place[0] != name}
 
     def running(self, name: str) -> dict[bytes, Lease]:
-        """The leases of a subscription that must outlast the cut, by body."""
+        """Return the leases of a subscription that must outlast the cut, by body."""
         leases = [(body, lease) for (each, body), lease in self.leases.items() if each == name]
         running = {body: lease for body, lease in leases if lease.deadline > self.now}
-        if SUBSCRIPTIONS[name][1].ordering:  # an earlier one whose lease ended brought the later ones of its key back
+        # an earlier message whose lease ended brought back the later ones of its key
+        if SUBSCRIPTIONS[name][1].ordering:
             running = {body: lease for body, lease in running.items() if not self._may_be_behind(name, body)}
         return running
 
     def _may_be_behind(self, name: str, body: bytes) -> bool:
-        """Whether an earlier message of its key was delivered and not acked."""
+        """Return whether an earlier message of its key was delivered and not acked."""
         key, bodies = self._keys[body], list(self._keys)
         earlier = [each for each in bodies[: bodies.index(body)] if key and self._keys[each] == key]
         return any((name, each) in self.attempts and (name, each) not in self.acked for each in earlier)
 
     def is_open(self, call: str, name: str) -> bool:
-        """Whether the cut came into such a call, so that nobody knows if it happened."""
+        """Return whether the cut interrupted such a call, which may then have happened or not."""
         return self.pending is not None and self.pending.call == call and self.pending.subscription == name
 
     def may_be_acked(self, name: str, body: bytes) -> bool:
@@ -95,7 +96,7 @@ class Delivered(NamedTuple):
 
 
 def check(queue: MessageQueue, clock: ManualClock, told: list[Invoked | Answered], attempted: dict[bytes, str]) -> None:
-    """Raise AssertionError with the name of the first broken promise; `attempted` is body -> ordering key."""
+    """Raise AssertionError with the name of the first broken promise. `attempted` is body -> ordering key."""
     history = History(told, attempted)
     assert not told or clock.now() == history.now, "time: the store is ahead of the cut"
     if not all(queue.subscription_exists(name) for name in SUBSCRIPTIONS):
@@ -118,16 +119,16 @@ def _pull(queue: MessageQueue, name: str) -> list[Delivered]:
 
 
 def _check_leases(history: History, name: str, got: list[Delivered]) -> None:
-    """At the instant of the cut, before any time has passed."""
+    """Check the leases at the time of the cut, before any time has passed."""
     if history.is_open("nack", name) or history.is_open("ack", name):
         return
     running = history.running(name)
     for each in got:
-        assert each.body not in running, f"lease_exclusive: {name} gave {each.body[:9]!r} to a second one"
+        assert each.body not in running, f"lease_exclusive: {name} gave {each.body[:9]!r} to a second consumer"
 
 
 def _ack_at_once(queue: MessageQueue, history: History, name: str, got: list[Delivered]) -> None:
-    """Before any time has passed, receipts from before the cut are as good as those just given."""
+    """Ack receipts from before the cut and new ones. Both must be valid before any time has passed."""
     running = [] if history.is_open("nack", name) else list(history.running(name).items())
     stale = queue.ack_many([each.receipt for each in got] + [lease.receipt for _, lease in running]).stale
     for body, lease in running:
@@ -135,11 +136,11 @@ def _ack_at_once(queue: MessageQueue, history: History, name: str, got: list[Del
             history.acked.add((name, body))
         else:
             known = history.may_be_acked(name, body) or history.is_open("extend", name)
-            assert known, f"lease_exclusive: the receipt of {body[:9]!r} died with the cut on {name}"
+            assert known, f"lease_exclusive: the receipt of {body[:9]!r} became invalid with the cut on {name}"
 
 
 def _drain(queue: MessageQueue, clock: ManualClock, name: str) -> list[Delivered]:
-    """Ack everything until nothing is left."""
+    """Pull and ack until nothing is left."""
     kept: list[Delivered] = []
     for _ in range(100):
         got = _pull(queue, name)
@@ -157,7 +158,9 @@ def _check_deliveries(history: History, name: str, got: list[Delivered], attempt
         assert each.body in attempted, f"unexpected: {each.body[:9]!r} on {name}"
         told = before.get((name, each.body), 0)
         most = told + 1 + history.is_open("pull", name)
-        assert told < each.attempt <= most, f"attempts: {each.body[:9]!r} on {name} says {each.attempt}, not {told + 1}"
+        assert told < each.attempt <= most, (
+            f"attempts: {each.body[:9]!r} on {name} has attempt {each.attempt}, not {told + 1}"
+        )
         before[name, each.body] = each.attempt
     _check_order(name, got, attempted)
 
@@ -169,7 +172,8 @@ def _check_order(name: str, got: list[Delivered], attempted: dict[bytes, str]) -
     last: dict[str, int] = {}
     for each in got:
         key = attempted[each.body]
-        # With a window an earlier one may come back after a later one was acked; first deliveries are in order still.
+        # With a window, an earlier message may come back after a later one was acked. First deliveries are still in
+        # order.
         if key and (each.attempt == 1 or SUBSCRIPTIONS[name][1].ordering_window == 1):
             assert places[each.body] >= last.get(key, -1), f"key_order: {each.body[:9]!r} too late on {name}"
             last[key] = places[each.body]

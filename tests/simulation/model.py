@@ -1,20 +1,21 @@
-"""What a broker does, said as plainly as possible: dictionaries, lists and loops over everything.
+"""A model of the broker in the simplest form: dictionaries, lists, and loops over everything.
 
-Written from the specification (seed 004) and section 5 of the design, never from the code it
-judges; slow and obvious. Every subscription owns a copy of every message it has not finished with (BR-003).
+The model is written from the specification (seed 004) and section 5 of the design, and not from the code that it
+checks. It is slow and obvious. Every subscription owns a copy of every message that it has not finished (BR-003).
 
-Six things the specification leaves open, and what is done about them:
-- Time is noticed when someone looks: by a pull or a peek of that subscription, and once a second by any command.
-- Messages older than a subscription keeps them leave when the broker looks at their topic: `looked` tells the model
-  at which it did, and `check_retention` how late that may be. Which of them leave is the model's to say.
-- A message that outlived its time may stay in the backlog until the subscription comes to it. Such a message is
-  `dead`: never delivered, and counted or not as the broker likes.
-- A message that a filter keeps out is dead as well. It counts in no backlog and towards no cap once the filter was
-  compared with it, which is when it is published, or after a seek when the broker looks around. `fronts` tells the
+The specification leaves six things open:
+- Time has an effect when a command looks: a pull or a peek of that subscription, and once a second any command.
+- Messages older than the retention of a subscription leave when the broker looks at their topic. `looked` tells the
+  model at which topic it did, and `check_retention` how late that may be. The model decides which of them leave.
+- An expired message may stay in the backlog until the subscription reaches it. Such a message is `dead`: it is never
+  delivered, and counted or not as the broker likes.
+- A message that a filter excludes is dead as well. It counts in no backlog and for no cap once the filter was
+  compared with it, which happens at the publish, or after a seek when the broker looks around. `fronts` tells the
   model how far each filter was compared.
-- A log is shortened when the broker likes: `heads` tells the model where each begins, and `needed` what must be there.
-- How far a subscription has come in its log matters where a message was leased out of its turn and given back: it
-  comes again before those that were never looked at. `cursors` tells the model how far that is.
+- The broker shortens a log when it likes. `heads` tells the model where each log begins, and `needed` which messages
+  must be there.
+- The cursor of a subscription matters where a message was leased out of turn and returned: it comes again before
+  messages that were never looked at. `cursors` tells the model the cursors.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ class Model:
         self.subscriptions[name] = Subscription(name, read, options, start=len(read.log))
 
     def provide_queue(self, name: str, topic: str, options: SubscriptionOptions) -> bool:
-        """A topic and the subscription that reads it, which has all that the topic keeps; whether it was missing."""
+        """Provide a topic and the subscription that reads it, with all messages of the topic.
+
+        Return whether it was missing.
+        """
         known = self.subscriptions.get(name)
         if known is not None and known.topic is not None:
             if known.topic.name != topic:
@@ -98,7 +102,7 @@ class Model:
     def publish(
         self, name: str, drafts: list[tuple[bytes, dict[str, str], str, float, float]], once: tuple[str, int] | None
     ) -> list[Message]:
-        """Drafts are (data, attributes, key, delay, ttl); the answer to a repeated publish is the first answer."""
+        """Drafts are (data, attributes, key, delay, ttl). The answer to a repeated publish is the first answer."""
         topic = self.topic(name)
         if any("" in attributes for _, attributes, _, _, _ in drafts):
             raise RefusedError(3)
@@ -125,13 +129,13 @@ class Model:
         return message
 
     def _has_place(self, subscription: Subscription, message: Message) -> bool:
-        """BR-022, for messages that match. Until a filter was compared with the whole log, nothing is full."""
+        """BR-022, for messages that match. Until a filter was compared with the whole log, no subscription is full."""
         waiting = sum(subscription.matches(copy.message) for copy in subscription.queue.values())
         is_behind = self.fronts.get(subscription.name, 0) <= message.offset
         return waiting < self.queue_messages_max or not subscription.matches(message) or is_behind
 
     def counted(self, subscription: Subscription) -> list[Copy]:
-        """The most that a backlog may count."""
+        """Return the largest possible count of a backlog."""
         front = self.fronts[subscription.name]
         copies = subscription.queue.values()
         return [copy for copy in copies if subscription.matches(copy.message) or copy.message.offset >= front]
@@ -139,36 +143,39 @@ class Model:
     # ------------------------------------------------------------------ time
 
     def tick(self, looked: set[str]) -> None:
-        """Any command looks around, once a second; `looked`: at the age of messages of these topics as well."""
+        """Look around once a second, as any command does.
+
+        `looked` has the topics whose old messages are dropped now.
+        """
         if self.now >= self.tick_at:
             self.tick_at = self.now + SECOND
             for subscription in self.subscriptions.values():
                 self.notice(subscription)
             for subscription in self.subscriptions.values():
                 if subscription.topic is None or subscription.topic.name not in self.heads:
-                    continue  # deleted in this very step: whether it was looked at before cannot be seen
+                    continue  # deleted in this very step, so it is unknown whether it was looked at before
                 if subscription.topic.name in looked:
                     self._lapse(subscription)
                 self._check_retention(subscription, self.heads[subscription.topic.name])
         else:
-            assert not looked, "nothing says that it is time to look"
+            assert not looked, "the broker looked too early"
 
     def _lapse(self, subscription: Subscription) -> None:
-        """Unacked or not, leased or not: what is older than the subscription keeps it is gone."""
+        """Drop messages that are older than the retention of the subscription, unacked or not, leased or not."""
         for offset in subscription.older_than(self.now - _retention(subscription.options) + 1):
             del subscription.queue[offset]
 
     def _check_retention(self, subscription: Subscription, head: int) -> None:
-        """The broker looks every second, or once in a hundredth of the shortest retention if that is longer.
+        """Check that the broker looks every second, or after a hundredth of the shortest retention if that is longer.
 
-        What is before the head was dead for another reason, and has been forgotten (`needed` sees to that).
+        Messages before the head were dead for another reason, and have been forgotten (`needed` checks that).
         """
         latest = self.now - _retention(subscription.options) * 101 // 100 - SECOND
         late = [offset for offset in subscription.older_than(latest) if offset >= head]
         assert not late, f"{subscription.name} still has {late}, which are too old"
 
     def notice(self, subscription: Subscription) -> None:
-        """Leases that are over end, the longest over first (BR-008)."""
+        """End the leases whose deadline has passed, oldest deadline first (BR-008)."""
         over = [copy for copy in subscription.leased() if copy.due <= self.now]
         over.sort(key=lambda copy: (copy.due, copy.message.offset))
         for copy in list(over):
@@ -190,7 +197,7 @@ class Model:
             copy.leased, copy.due = False, again if delay is None else self.now + int(delay * SECOND)
             copy.receipt = "" if by_holder else copy.receipt
         for copy in [copy for each in failed for copy in _later(subscription, each) if copy.leased]:
-            copy.leased, copy.due = False, self.now  # it did nothing wrong: no backoff
+            copy.leased, copy.due = False, self.now  # the message did not fail, so there is no backoff
             copy.receipt = "" if by_holder else copy.receipt
 
     def _is_spent(self, subscription: Subscription, copy: Copy) -> bool:
@@ -198,7 +205,7 @@ class Model:
         return options.dead_letter_topic in self.topics and copy.attempts >= options.max_delivery_attempts
 
     def _dead_letter(self, subscription: Subscription, copy: Copy) -> None:
-        """It leaves the subscription and joins the other topic, in one step (BR-016)."""
+        """Move the message from the subscription to the other topic in one step (BR-016)."""
         assert subscription.topic is not None
         del subscription.queue[copy.message.offset]
         source = {
@@ -222,7 +229,7 @@ class Model:
             if self._is_ready(subscription, copy, set()):
                 self._lease(copy, subscription.options.lease_seconds if seconds is None else seconds)
                 taken.append(copy)
-        if len(taken) < limit and self._has_room(subscription):  # it looked at everything
+        if len(taken) < limit and self._has_room(subscription):  # the pull looked at all messages
             for copy in [copy for copy in subscription.queue.values() if self._is_passed(subscription, copy)]:
                 del subscription.queue[copy.message.offset]
         return taken
@@ -239,7 +246,7 @@ class Model:
         return chosen
 
     def _is_passed(self, subscription: Subscription, copy: Copy) -> bool:
-        """Whether it is dead and nothing keeps the subscription from seeing that: no earlier one of its key."""
+        """Return whether the message is dead, and no earlier one of its key keeps the subscription from passing it."""
         lane = [other for other in subscription.lane(copy) if not subscription.is_dead(other, self.now)]
         earlier = any(other.message.offset < copy.message.offset for other in lane)
         return subscription.is_dead(copy, self.now) and not earlier
@@ -263,14 +270,17 @@ class Model:
         copy.due = min(end, copy.message.expires_at)
 
     def _has_room(self, subscription: Subscription) -> bool:
-        """BR-013: nothing more once either limit is reached."""
+        """Return whether both limits leave room (BR-013)."""
         options, leased = subscription.options, subscription.leased()
         if options.flow_max_messages and len(leased) >= options.flow_max_messages:
             return False
         return not options.flow_max_bytes or sum(copy.message.size for copy in leased) < options.flow_max_bytes
 
     def _is_ready(self, subscription: Subscription, copy: Copy, out: set[int]) -> bool:
-        """Whether it may leave now; `out` counts as leased. BR-010: after all that came before it with its key."""
+        """Return whether the message may be delivered now.
+
+        `out` counts as leased. BR-010: after all earlier ones of its key.
+        """
         if copy.leased or copy.due > self.now:
             return False
         lane = [other for other in subscription.lane(copy) if not subscription.is_dead(other, self.now)]
@@ -283,7 +293,7 @@ class Model:
     # ------------------------------------------------------------------ receipts
 
     def ack(self, receipts: list[str], strict: bool = True) -> list[str]:
-        """The receipts that were not good; the messages of the others are finished with."""
+        """Ack messages, and return the invalid receipts."""
         good, bad = self._sort(receipts, strict)
         for subscription, copy in good:
             del subscription.queue[copy.message.offset]
@@ -297,7 +307,10 @@ class Model:
         return bad
 
     def put_back(self, receipts: list[str], strict: bool = True) -> list[str]:
-        """They reached no program: ready at once, and this delivery was none (design, section 5)."""
+        """Return messages that reached no program.
+
+        They are ready at once, and no attempt is counted (design, section 5).
+        """
         good, bad = self._sort(receipts, strict)
         unseen = [(subscription, copy) for subscription, copy in good if copy.leased]
         for _, copy in unseen:
@@ -306,7 +319,7 @@ class Model:
         return bad
 
     def _return_all(self, ended: list[tuple[Subscription, Copy]]) -> None:
-        """Leases that end, and with each those of its key behind it."""
+        """End leases, and return each message with the later ones of its key."""
         for copy in [copy for subscription, each in ended for copy in _later(subscription, each) if copy.leased]:
             copy.leased, copy.due, copy.receipt = False, self.now, ""
 
@@ -345,14 +358,18 @@ class Model:
         return good, bad
 
     def _is_good(self, subscription: Subscription, copy: Copy, strict: bool) -> bool:
-        """Strict receipts die with their lease, lenient ones with the next delivery; with ordering at its end."""
+        """Return whether a receipt is valid.
+
+        Strict ones end with their lease, lenient ones with the next delivery, and with ordering at the end of the
+        lease.
+        """
         if copy.message.expires_at <= self.now:
             return False
         if strict or subscription.options.exactly_once:
             return copy.leased and copy.due > self.now
         return copy.leased or not subscription.options.ordering
 
-    # ------------------------------------------------------------------ places
+    # ------------------------------------------------------------------ seeks
 
     def seek(self, name: str, offset: int) -> None:
         subscription, topic = self.attached(name)
@@ -360,7 +377,7 @@ class Model:
         subscription.queue = {message.offset: _fresh(message) for message in kept}
 
     def seek_to_time(self, name: str, at: int) -> None:
-        """Among what is unacked or retained; anything else that is acked stays so, wherever it lies."""
+        """Seek among unacked and retained messages. Other acked messages stay acked, wherever they are."""
         subscription, topic = self.attached(name)
         reach = min(self._retained_from(subscription), default=len(topic.log))
         offsets = subscription.queue.keys() | set(range(max(reach, self.heads[topic.name]), len(topic.log)))
@@ -368,7 +385,7 @@ class Model:
         subscription.queue = {message.offset: _fresh(message) for message in later}
 
     def _retained_from(self, subscription: Subscription) -> list[int]:
-        """Where that begins which a subscription may go back to although it is acked: for its topic, for itself."""
+        """Return the start of the acked messages that a seek can reach, for the topic and for the subscription."""
         topic = subscription.topic
         retained = [0] if topic is not None and topic.retained else []
         if topic is not None and subscription.options.retain_acked:
@@ -412,16 +429,16 @@ class Model:
         del self.snapshots[name]
 
     def restart(self) -> None:
-        """Nobody holds a lease any more that was to last as long as the process."""
+        """End all leases that lasted as long as the process."""
         self.tick_at = 0
         for subscription in self.subscriptions.values():
             endless = [copy for copy in subscription.leased() if copy.due == FOREVER]
-            for copy in endless:  # nobody knows what had become of them, so this delivery counts for nothing
+            for copy in endless:  # the holder is unknown, so no attempt is counted
                 copy.attempts -= 1
             self._return_all([(subscription, copy) for copy in endless])
 
     def needed(self, name: str) -> int:
-        """The first offset of a topic that somebody may still ask for."""
+        """Return the first offset of a topic that is still needed."""
         topic = self.topics[name]
         readers = [s for s in self.subscriptions.values() if s.topic is topic]
         waiting = [copy.message.offset for reader in readers for copy in reader.alive(self.now)]
@@ -436,7 +453,7 @@ def _fresh(message: Message) -> Copy:
 
 
 def _later(subscription: Subscription, copy: Copy) -> list[Copy]:
-    """A message and those of its key behind it: they come back together."""
+    """Return a message and the later ones of its key, which are returned with it."""
     return [other for other in subscription.lane(copy) if other.message.offset >= copy.message.offset]
 
 
@@ -445,7 +462,7 @@ def _retention(options: SubscriptionOptions) -> int:
 
 
 def _stuck(options: SubscriptionOptions, copy: Copy) -> int:
-    """A dead letter without a topic to go to: 1, 2, 4 ... up to 60 seconds."""
+    """Return the delay of a dead letter without a topic: 1, 2, 4 ... up to 60 seconds."""
     if not options.dead_letter_topic or copy.attempts < options.max_delivery_attempts:
         return 0
     return int(min(2 ** (copy.attempts - options.max_delivery_attempts), 60) * SECOND)

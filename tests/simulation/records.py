@@ -1,6 +1,6 @@
 """The records of the model: messages, a subscription's copies of them, topics and snapshots.
 
-Nothing is counted or indexed; whoever wants to know something looks at everything.
+Nothing is counted or indexed. Every question is answered by a look at all records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Message:
     key: str
     at: int
     visible_at: int
-    expires_at: int  # FOREVER: never
+    expires_at: int  # FOREVER means never
     id: str = ""
 
     @property
@@ -48,23 +48,24 @@ class Message:
 
 @dataclass
 class Copy:
-    """A message as one subscription has it."""
+    """A message in one subscription."""
 
     message: Message
     data: bytes
-    due: int  # leased: when the lease ends; else: not to be delivered before
+    due: int  # leased: the end of the lease; otherwise: the earliest time of delivery
     attempts: int = 0
     leased: bool = False
     receipt: str = ""
-    chosen: bool = False  # it was leased before its turn: given back, it waits among those delivered before
+    # it was leased out of turn: after a return it waits among the messages that were delivered before
+    chosen: bool = False
 
 
 @dataclass
 class Topic:
     name: str
     log: list[Message] = field(default_factory=list)
-    retained: bool = False  # acked messages as well, for longer than a history lasts
-    purged: int = 0  # of what is below nothing was to be kept
+    retained: bool = False  # acked messages as well, for longer than a run lasts
+    purged: int = 0  # nothing below this offset had to be kept
 
 
 @dataclass
@@ -72,8 +73,8 @@ class Subscription:
     name: str
     topic: Topic | None  # None: detached
     options: SubscriptionOptions
-    queue: dict[int, Copy] = field(default_factory=dict)  # by offset: everything not finished with
-    start: int = 0  # the first offset published after it was made
+    queue: dict[int, Copy] = field(default_factory=dict)  # by offset: every message that is not settled
+    start: int = 0  # the first offset that was published after its creation
 
     def leased(self) -> list[Copy]:
         return [copy for copy in self.queue.values() if copy.leased]
@@ -89,7 +90,7 @@ class Subscription:
         return [copy for copy in copies if not self.is_dead(copy, now)]
 
     def in_turn(self, now: int, cursor: int) -> list[Copy]:
-        """What a pull looks at, in that order: what waits to be delivered again, then the log."""
+        """Return the messages in the order of a pull: waiting ones first, then the log."""
         alive = self.alive(now)
         known = [copy for copy in alive if copy.chosen or copy.message.offset < cursor]
         return known + [copy for copy in alive if not (copy.chosen or copy.message.offset < cursor)]
@@ -98,7 +99,7 @@ class Subscription:
         return [offset for offset, copy in self.queue.items() if copy.message.at < at]
 
     def lane(self, copy: Copy) -> list[Copy]:
-        """The copies that have to keep their order with this one, itself included, in that order."""
+        """Return the copies that must keep their order with this one, and this one, in that order."""
         if not self.options.ordering or not copy.message.key:
             return [copy]
         return [other for _, other in sorted(self.queue.items()) if other.message.key == copy.message.key]
@@ -108,4 +109,4 @@ class Subscription:
 class Snapshot:
     topic: Topic
     unacked: list[int]
-    tail: int  # everything published later counts as unacked, too
+    tail: int  # all messages published later count as unacked, too

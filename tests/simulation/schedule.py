@@ -1,8 +1,8 @@
-"""An AsyncMessageQueue whose threads are a schedule: a commit or a read happens when somebody says so, not before.
+"""An AsyncMessageQueue with a schedule in place of its threads: a commit or a read happens only when the test says so.
 
-The queue is the real one. Only its two threads are replaced: what the writer would commit and what
-the reader would read are things to choose from. A read has two moments, as with a thread: when it looks, and when its
-answer arrives; between them anything else may happen.
+The queue is the real one, and only its two threads are replaced. The commits of the writer and the reads of the reader
+are steps that a test can choose. A read has two steps, as in a thread: the look at the journal, and the arrival of the
+answer. Anything else may happen between them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.port import Commit
 from tests.simulation.stores import RecordingJournal
 
-MOMENTS_EACH = 4  # a look and an answer, of a block and of the one behind it
-OTHER_READS = 10  # of one call, whatever the number of messages: instants, commits
+MOMENTS_EACH = 4  # a look and an answer, for a block and for the one behind it
+OTHER_READS = 10  # reads of one call that do not depend on the number of messages: times, commits
 
 
 class BatchJournal(RecordingJournal):
-    """Gives whole batches to a reader that takes them, as the stores on disk do."""
+    """A journal that gives whole batches to readers that accept them, as the stores on disk do."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._ends: dict[int, list[int]] = {}  # by topic: where each batch ends
+        self._ends: dict[int, list[int]] = {}  # the ends of the batches, by topic
 
     def commit(self, commit: Commit) -> None:
         super().commit(commit)
@@ -44,7 +44,7 @@ class BatchJournal(RecordingJournal):
 
 
 class _Reader:
-    """In place of the reader's thread."""
+    """A replacement of the reader's thread."""
 
     def __init__(self) -> None:
         self.moments: list[Callable[[], None]] = []
@@ -63,7 +63,7 @@ class _Reader:
 
 
 class _NoWriter:
-    """In place of the writer's thread, which is said to run and never does anything."""
+    """A replacement of the writer's thread. It counts as running and does nothing."""
 
     def is_alive(self) -> bool:
         return True
@@ -73,7 +73,7 @@ class _NoWriter:
 
 
 class Scheduled:
-    """A queue, the calls under way in it, and what can happen next."""
+    """A queue, the calls in progress, and the possible next steps."""
 
     def __init__(self, **parts: Any) -> None:
         self._asked: WeakKeyDictionary[Any, dict[tuple[int, ...], int]] = WeakKeyDictionary()  # by task
@@ -88,12 +88,12 @@ class Scheduled:
         self.do(self.queue.start())
 
     def begin(self, call: Awaitable[Any], then: Callable[[Any], None] = lambda answer: None) -> None:
-        """Start a call; `then` gets its answer, once it has one."""
+        """Start a call. `then` gets its answer."""
         self._calls[asyncio.ensure_future(call, loop=self.loop)] = then
         self._run()
 
     def do(self, call: Awaitable[Any]) -> Any:
-        """A call alone, from beginning to end."""
+        """Run one call from beginning to end, without others."""
         answers: list[Any] = []
         self.begin(call, answers.append)
         self.finish()
@@ -104,7 +104,7 @@ class Scheduled:
         return len(self._reader.moments) + self._wants_commit()
 
     def go_on(self, choice: int) -> None:
-        """Let one of the things happen that can happen next."""
+        """Do one of the possible next steps."""
         if choice % self.choices < len(self._reader.moments):
             self._reader.moments.pop(choice % self.choices)()
         else:
@@ -113,13 +113,13 @@ class Scheduled:
         self._run()
 
     def finish(self) -> None:
-        """Until nothing more happens: every call has its answer."""
+        """Do steps until every call has its answer."""
         for _ in range(self._moments_max()):
             if not self.choices:
                 break
             self.go_on(0)
-        assert not self.choices, "calls ask the journal more often than there are messages"
-        assert not self._calls, "a call waits for something that never comes"
+        assert not self.choices, "calls read from the journal more often than there are messages"
+        assert not self._calls, "a call waits forever"
 
     def close(self) -> None:
         for task in asyncio.all_tasks(self.loop):
@@ -130,12 +130,15 @@ class Scheduled:
         self.loop.close()
 
     def _moments_max(self) -> int:
-        """With the smallest cache each call, and housekeeping, reads each message on its own."""
+        """Return the maximum number of steps.
+
+        With the smallest cache, each call and housekeeping reads each message alone.
+        """
         messages = sum(topic.tail for topic in self.queue.engine.broker.state.topics.values())
         return MOMENTS_EACH * (len(self._calls) + 1) * (messages + OTHER_READS)
 
     def _ask(self, need: Need) -> Future[list[Message]]:
-        """A call that asks for the same again although nothing was decided since would do so for ever."""
+        """Check that no call repeats a read although nothing was decided since. It would do so forever."""
         asked = self._asked.setdefault(asyncio.current_task(self.loop), {})
         decided = self.queue.engine.commits.submitted
         if asked.get(need[:2]) == decided:
@@ -147,10 +150,10 @@ class Scheduled:
         return bool(self.queue.engine.commits._groups)
 
     def _run(self) -> None:
-        """Everything that needs no thread."""
+        """Run everything that needs no thread."""
         while self.loop._ready:  # type: ignore[attr-defined]
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()
-            assert not self._in_vain, f"a call asks the journal without end: {self._in_vain}"
+            assert not self._in_vain, f"a call reads from the journal without end: {self._in_vain}"
         for task in [task for task in self._calls if task.done()]:
             self._calls.pop(task)(task.result())

@@ -1,4 +1,4 @@
-"""State machines whose histories are those of one seed."""
+"""State machines that run the histories of one seed."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ M = TypeVar("M", bound=RuleBasedStateMachine)
 
 
 def seeded(machine: type[M], number: int) -> type[M]:
-    """The same machine with the histories of one seed."""
+    """Return the same machine with the histories of one seed."""
     return seed(number)(type(machine.__name__, (machine,), {}))

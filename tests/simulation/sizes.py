@@ -1,4 +1,4 @@
-"""Sizes of caches, chunks and reads that the simulations try: mostly so small that they meet every boundary."""
+"""The sizes of caches, chunks and reads in the simulations: mostly so small that every boundary is met."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.broker.log import OVERHEAD_BYTES, LogCache, Sizes
 
-# Every field is named: of a NamedTuple, Hypothesis makes up the others, even where they have a default.
+# Every field is named, because Hypothesis invents the others of a NamedTuple, even if they have a default.
 LOG_SIZES = st.builds(
     Sizes,
     cache_bytes=st.sampled_from([1, 4 * OVERHEAD_BYTES, 12 * OVERHEAD_BYTES, 10**7]),
@@ -19,7 +19,7 @@ LOG_SIZES = st.builds(
 
 
 def check_cache(cache: LogCache) -> None:
-    """An offset is in one chunk or in none, and what is counted is what is there."""
+    """Check that an offset is in at most one chunk, and that the counts match the contents."""
     total = 0
     for topic, (firsts, lists) in cache._topics.items():
         offsets = [message.offset for messages in lists for message in messages]

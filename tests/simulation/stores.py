@@ -1,7 +1,6 @@
-"""Where the queues of the simulations keep their facts: in memory with a record of everything, or in SQLite.
+"""The stores of the simulations' queues: in memory with a record of everything, or in SQLite.
 
-A store outlives the queues opened on it. `crash` is what kill -9 does to one, `close` is not needed
-before it.
+A store outlives the queues that are opened on it. `crash` has the effect of kill -9. `close` is not needed before it.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from penstock.journal.port import Commit, Recovered
 from penstock.journal.sqlite import SqliteJournal
 from tests.simulation.journal.powercut import FAST_DISK
 
-QUESTIONS_MAX = 500  # of one command; with the smallest cache each of its messages may be read on its own
+QUESTIONS_MAX = 500  # reads of one command; with the smallest cache each of its messages may be read alone
 
 
 class RecordingJournal(MemoryJournal):
-    """Remembers all that was committed, as bytes, and says it is durable."""
+    """A durable journal that keeps all commits as bytes."""
 
     durable = True
 
     def __init__(self, snapshot_every: int = 7) -> None:
         super().__init__()
         self.facts: list[bytes] = []  # one per commit
-        self.dumps: dict[int, bytes] = {}  # how many commits came before -> the state after them
+        self.dumps: dict[int, bytes] = {}  # number of commits before it -> the state after them
         self.messages: dict[int, list[Message]] = {}  # by topic
         self._snapshot_every = snapshot_every
 
@@ -50,7 +49,7 @@ class RecordingJournal(MemoryJournal):
         return self.recover_from(max(self.dumps, default=0))
 
     def recover_from(self, place: int) -> Recovered:
-        """As if the newest snapshot were the one at `place`; 0: from the beginning."""
+        """Recover as if the newest snapshot were the one at `place`. 0 means from the beginning."""
         dump = codec.decode_dump(self.dumps[place]) if place else None
         return Recovered(dump, [fact for body in self.facts[place:] for fact in codec.decode_facts(body)])
 
@@ -59,9 +58,9 @@ class RecordingJournal(MemoryJournal):
 
 
 class Counted:
-    """Counts what the journal is asked: a command that asks for ever must fail, not hang."""
+    """A counter of the calls of a journal. A command that reads forever must fail, and not hang."""
 
-    questions = 0  # since somebody set it to 0
+    questions = 0  # since the last reset to 0
 
     def count(self, journal: Any) -> Any:
         read, find = journal.read, journal.find
@@ -71,7 +70,7 @@ class Counted:
 
     def _count(self) -> None:
         self.questions += 1
-        assert self.questions < QUESTIONS_MAX, "one command asks the journal without end"
+        assert self.questions < QUESTIONS_MAX, "one command reads from the journal without end"
 
 
 class MemoryStore(Counted):
@@ -103,7 +102,7 @@ class SqliteStore(Counted):
         return MessageQueue(self.count(SqliteJournal(self.folder, reserve_bytes=0)), **self.parts)
 
     def crash(self, queue: MessageQueue) -> MessageQueue:
-        """The files as they are now, opened by another process as it were."""
+        """Copy the current files, as another process would find them after a crash."""
         left = self.folder
         self._lives += 1
         self.folder.mkdir()

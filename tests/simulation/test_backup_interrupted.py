@@ -1,4 +1,4 @@
-"""Power cuts and kill -9 in the middle of a backup and of a restore: what was there before is there after."""
+"""Power cuts and kill -9 during a backup and a restore: the previous backup and store stay intact."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.simulation.backups import NOW, back_up, consume, contents, fill, open
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A store with two topics."""
+    """Create a store with two topics."""
     with open_store(tmp_path / "data") as queue:
         fill(queue, "a", [b"a%d" % number for number in range(40)])
         fill(queue, "b", [b"b" * 5000, b"c" * 5000])
@@ -31,7 +31,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def go_on(data: Path) -> None:
-    """Of one topic nothing that was there before stays, so that files of the earlier backup go."""
+    """Change the store. One topic loses all its messages, so that files of the earlier backup are deleted."""
     with open_store(data) as queue:
         consume(queue, "b", 2)
         fill(queue, "a", [b"x%d" % number for number in range(40)])
@@ -47,7 +47,7 @@ def copy(data: Path, folder: Path, disk: Disk) -> int:
 
 
 def killed_after(run: Callable[[Disk], object]) -> Callable[[int], bool]:
-    """Run something in a process that is killed after so many operations on the disk; whether it was."""
+    """Run a function in a process that is killed after this number of disk operations. Return whether it was killed."""
 
     def killed(steps: int) -> bool:
         if not (pid := os.fork()):
@@ -82,17 +82,17 @@ def test_a_power_cut_leaves_the_backup_before_or_the_new_one(
             cut.mkdir()
             disk.cut(place, seed, cut)
             seen.add(_commit_in(cut))
-            assert copy(data, cut, Disk()) == after, "the next run ends it"
+            assert copy(data, cut, Disk()) == after, "the next run completes the backup"
             assert _commit_in(cut) == after
             known = {file.name for file in read_manifest(cut).files}
-            assert {path.name for path in cut.iterdir()} == known | {"manifest", "lock"}, "and leaves no rest"
+            assert {path.name for path in cut.iterdir()} == known | {"manifest", "lock"}, "no other files are left"
             shutil.rmtree(cut)
     assert seen == {before, after}
     assert disk.steps[-1].what in ("sync_folder", "remove")
 
 
 def _commit_in(folder: Path) -> int:
-    """The commit at which the backup in a folder ends, which is whole; 0: there is none."""
+    """Return the last commit of the backup in a folder, which must be complete. 0 if there is none."""
     try:
         manifest = read_manifest(folder)
     except NotFoundError:
@@ -114,12 +114,12 @@ def test_a_backup_killed_at_any_point_leaves_the_one_before_or_the_new_one(tmp_p
         steps += 1
     assert steps > 10
     assert sorted(set(seen)) == sorted({before, _commit_in(folder)})
-    assert seen == sorted(seen), "it becomes the new one at one point"
+    assert seen == sorted(seen), "the new backup replaces the old one at one step"
     restore(folder, tmp_path / "restored")
     assert contents(tmp_path / "restored") == contents(data)
 
 
-def test_a_restore_killed_at_any_point_leaves_the_store_or_none(tmp_path: Path, data: Path) -> None:
+def test_a_restore_killed_at_any_point_leaves_a_complete_store_or_none(tmp_path: Path, data: Path) -> None:
     folder, target = tmp_path / "backup", tmp_path / "restored"
     back_up(data, folder)
     expected = contents(data)
@@ -134,7 +134,7 @@ def test_a_restore_killed_at_any_point_leaves_the_store_or_none(tmp_path: Path, 
         else:
             with pytest.raises(FailedPreconditionError, match="was not finished: run it again"):
                 open_store(target)
-            run(Disk())  # which needs nothing to be removed first
+            run(Disk())  # no file has to be removed first
         assert contents(target) == expected
         assert not (target / "restoring").exists()
         shutil.rmtree(target)

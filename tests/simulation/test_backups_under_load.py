@@ -1,4 +1,4 @@
-"""Backups of a store that is as busy as it can be: each is the store after one of its commits, exactly."""
+"""Backups of a busy store: each one is exactly the store after one of its commits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCH = 20
 
 
 class Load:
-    """Publishes and consumes as fast as the queue lets it. What is acked is forgotten at once."""
+    """A thread that publishes and consumes as fast as the queue allows. Acked messages are forgotten at once."""
 
     def __init__(self, queue: AsyncMessageQueue) -> None:
         self._queue = queue
@@ -40,7 +40,7 @@ class Load:
     async def consume(self, topic: str) -> None:
         while True:
             deliveries = await self._queue.pull(topic, BATCH, wait_seconds=1)
-            await self._queue.ack([delivery.receipt for delivery in deliveries[1:]])  # one stays leased
+            await self._queue.ack([delivery.receipt for delivery in deliveries[1:]])  # one message stays leased
 
     async def more(self, count: int) -> None:
         goal = self.answered + count
@@ -78,7 +78,7 @@ async def backed_up(queue: AsyncMessageQueue, folder: Path) -> BackupReport:
 def test_a_backup_under_load_is_a_prefix_of_the_commits(
     tmp_path: Path, rounds: Callable[[int, int], int], snapshot_bytes: int
 ) -> None:
-    """With small snapshots the facts that a backup is about to copy are deleted under it all the time."""
+    """With frequent snapshots, the facts that a backup is about to copy are often deleted during the backup."""
     asyncio.run(_take_backups(tmp_path, rounds(2, 20), snapshot_bytes))
 
 
@@ -90,16 +90,16 @@ async def _take_backups(tmp_path: Path, count: int, snapshot_bytes: int) -> None
             for number in range(count):
                 await load.more(100)
                 began = len(journal.commits)
-                folder = tmp_path / f"backup-{number % 3}"  # so that most go on from an earlier one
+                folder = tmp_path / f"backup-{number % 3}"  # so that most backups continue an earlier one
                 report = await backed_up(queue, folder)
                 reports.append((tmp_path / f"restored-{number}", began, report.commit))
                 await asyncio.to_thread(restore, folder, tmp_path / f"restored-{number}")
     for restored, began, commit in reports:
-        assert began <= commit <= len(journal.commits), "all that was answered before it began is in it"
-        assert contents(restored) == journal.contents_at(commit), "and it is the store after that commit, exactly"
+        assert began <= commit <= len(journal.commits), "everything that was answered before the backup is in it"
+        assert contents(restored) == journal.contents_at(commit), "the contents are exactly the store after that commit"
 
 
-def test_a_backup_whose_caller_goes_away_stops_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_backup_without_its_caller_stops_and_leaves_nothing(tmp_path: Path) -> None:
     asyncio.run(_leave_a_backup(tmp_path))
 
 

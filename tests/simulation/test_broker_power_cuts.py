@@ -1,7 +1,8 @@
 """A power cut under the whole broker loses nothing that was answered (law 1; reliability bars 1 and 2).
 
-The journal has its own cuts; these go through MessageQueue: publishes, leases, acks, returns, dead letters, snapshots
-of the state and restarts. To repeat a failing cut: `python -m tests.simulation.test_broker_power_cuts SEED PLACE`.
+The journal has cuts of its own. These go through MessageQueue: publishes, leases, acks, returns, dead letters,
+snapshots of the state and restarts. To repeat a failing cut: `python -m tests.simulation.test_broker_power_cuts SEED
+PLACE`.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from tests.simulation.workload import SUBSCRIPTIONS, Workload
 
 CUTS_PER_LIFE = 50
 STEPS = 40
-CACHE_BYTES = 3000  # so small that messages are read back now and then
+CACHE_BYTES = 3000  # so small that messages are sometimes read from the journal
 
 
 @contextmanager
 def small_store() -> Iterator[None]:
-    """Snapshots after a few commits; checkpoints and deletions all the time."""
+    """Write snapshots after a few commits, and checkpoint and delete all the time."""
     with low_limits(), patch.multiple(journal, SNAPSHOT_BYTES=3000, SNAPSHOT_FACTOR=0):
         yield
 
 
 class Cuts:
-    """One seed's life and the check that belongs to it."""
+    """The workload and the check of one seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -62,7 +63,7 @@ class Cuts:
                 if life == 0:
                     queue.close()
         self._attempted = dict(workload.published)
-        queue.engine.journal.close()  # without the snapshot that closing a queue ends with
+        queue.engine.journal.close()  # without the snapshot that closing a queue writes
 
     def check(self, folder: Path, told: list[Any]) -> None:
         check_cut(folder, told, self._attempted)
@@ -90,7 +91,7 @@ def test_a_power_cut_breaks_no_promise(rounds: Callable[[int, int], int]) -> Non
 
 
 def test_leases_that_end_before_a_queue_is_closed_have_ended_after_the_cut() -> None:
-    """The store knows when it was closed: its leases end by that instant, also where it is the last thing known."""
+    """The store knows when it was closed. Its leases end by that time, even if it is the last record."""
     attempted: dict[bytes, str] = {}
 
     def wait_and_close(disk: powercut.Disk) -> None:
@@ -116,7 +117,7 @@ def test_the_same_cuts_find_the_losses_of_a_store_that_does_not_sync(monkeypatch
 
 
 def broken_promises(seeds: range) -> int:
-    """How many cuts a check finds fault with."""
+    """Return the number of cuts for which a check fails."""
     found = 0
     for seed in seeds:
         cuts = Cuts(seed)

@@ -1,6 +1,6 @@
-"""The broker and a plain model of it do the same, whatever is done to them, in memory and on disk.
+"""The broker and a plain model of it give the same answers to any calls, in memory and on disk.
 
-A failing run prints the steps that lead to it, as few as possible, and the command that repeats it.
+A failing run prints the shortest list of steps that leads to it, and the command that repeats it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOPICS = st.sampled_from(["t1", "t1", "t1", "t1", "dead", "t2"])
 SUBSCRIPTIONS = st.sampled_from(["s1", "s1", "s1", "s2", "s2", "graves", "s3"])
 SNAPSHOTS = st.sampled_from(["n1", "n2"])
 SIZES = st.sampled_from([1, 1, 2, 3, 10, 100])
-PLACES = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 4, 6, 10, 30])  # of receipts: how many came later; mostly a good one
+PLACES = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 4, 6, 10, 30])  # number of later receipts; mostly a valid one
 SECONDS = st.sampled_from([0.25, 0.5, 1, 1, 2, 3, 5, 10, 60])
 DRAFTS = st.builds(
     Draft,
@@ -60,7 +60,7 @@ OPTIONS = st.builds(
     filter=st.sampled_from(["", "", "", *FILTERS]),
     retry_minimum_seconds=st.sampled_from([0, 0, 2]),
     retry_maximum_seconds=st.sampled_from([5, 60]),
-    dead_letter_topic=st.sampled_from(["", "", "dead", "nowhere"]),  # the last is never made
+    dead_letter_topic=st.sampled_from(["", "", "dead", "nowhere"]),  # the last one is never created
     max_delivery_attempts=st.sampled_from([1, 2, 3]),
     flow_max_messages=st.sampled_from([0, 0, 0, 2]),
     flow_max_bytes=st.sampled_from([0, 0, 0, 100]),
@@ -71,7 +71,7 @@ OPTIONS = st.builds(
 
 class Machine(RuleBasedStateMachine):
     store_type: type[MemoryStore] | type[SqliteStore] = MemoryStore
-    given: Mapping[str, Any] = {}  # options that every subscription has, whatever is drawn
+    given: Mapping[str, Any] = {}  # options of every subscription, in addition to drawn ones
 
     @initialize(
         sizes=LOG_SIZES,
@@ -98,10 +98,13 @@ class Machine(RuleBasedStateMachine):
         self.create_subscription("s2", "t1", other)
         self.create_subscription("graves", "dead", SubscriptionOptions())
 
-    # ------------------------------------------------------------------ how a step runs
+    # ------------------------------------------------------------------ running a step
 
     def both(self, real: Callable[[MessageQueue], Any], model: Callable[[Model], Any]) -> tuple[Any, Any] | None:
-        """Do the same to the broker and the model; their answers, or None if both refused with the same code."""
+        """Do the same in the broker and in the model.
+
+        Return both answers, or None if both refused with the same code.
+        """
         code = refused = 0
         answer = expected = None
         self.store.questions = 0
@@ -112,7 +115,8 @@ class Machine(RuleBasedStateMachine):
             answer = real(self.queue)
         except PenstockError as error:
             code = error.code
-            self.queue._wait(self.queue.engine.submit())  # what time did was not refused; a crash must not undo it
+            # the effects of time were not refused; a crash must not undo them
+            self.queue._wait(self.queue.engine.submit())
         self.model.fronts = self._fronts()
         self.model.heads = {topic.name: topic.head for topic in self.queue.get_all_topics()}
         self.model.tick({name for name, at in self._looks().items() if at > looks.get(name, 0)})
@@ -120,15 +124,18 @@ class Machine(RuleBasedStateMachine):
             expected = model(self.model)
         except RefusedError as error:
             refused = error.code
-        assert code == refused, f"the broker says {code}, the model {refused}"
+        assert code == refused, f"the broker answers {code}, the model {refused}"
         return None if code else (answer, expected)
 
     def _looks(self) -> dict[str, int]:
-        """When the broker next looks at the age of the messages of a topic: it moves on with each look."""
+        """Return when the broker next looks at the age of a topic's messages. Each look moves this time."""
         return {topic.name: topic.trim_at for topic in self.queue.engine.broker.state.topics.values()}
 
     def _fronts(self) -> dict[str, int]:
-        """How far the filter of each subscription was compared with the log; without one, to its end."""
+        """Return how far the filter of each subscription was compared with the log.
+
+        Without a filter, the end of the log.
+        """
         state = self.queue.engine.broker.state
         tails = {each.name: each.tail for each in state.topics.values()}
         return {
@@ -137,7 +144,7 @@ class Machine(RuleBasedStateMachine):
         }
 
     def is_rare(self) -> bool:
-        """For what ends most of what was going on: a history needs time to become interesting."""
+        """Allow steps that end most of the activity only rarely, so that a history has time to become interesting."""
         return self.steps % 8 == 7
 
     def some(self, places: list[int]) -> list[str]:
@@ -180,7 +187,7 @@ class Machine(RuleBasedStateMachine):
         )
 
     def provide_queue(self, name: str, topic: str, options: SubscriptionOptions) -> None:
-        """What a queue has does not grow old, and may be more than a cap leaves room for."""
+        """A message of a queue does not expire by retention, and a queue may have more messages than a cap allows."""
         options = replace(self._allowed(options), retention_seconds=0)
         made = self.both(
             lambda queue: queue._run(lambda broker, now: provide_queue(broker, now, topic, name, options)),
@@ -190,7 +197,7 @@ class Machine(RuleBasedStateMachine):
 
     def _allowed(self, options: SubscriptionOptions) -> SubscriptionOptions:
         options = replace(options, **self.given)
-        if self.capped:  # what counts towards the cap must be certain
+        if self.capped:  # the count for the cap must be certain
             options = SubscriptionOptions(
                 lease_seconds=options.lease_seconds,
                 ordering=options.ordering,
@@ -217,7 +224,7 @@ class Machine(RuleBasedStateMachine):
                 self._name(each, message)
 
     def _name(self, each: str, message: Message) -> None:
-        """An id stands for one message, for ever."""
+        """An id names the same message forever."""
         assert self.ids.setdefault(each, message) is message
         assert message.id in ("", each)
         message.id = each
@@ -259,7 +266,8 @@ class Machine(RuleBasedStateMachine):
             seen = [(each.offset, each.data) for each in answers[0]]
             expected = [(copy.message.offset, copy.data) for copy in answers[1]]
             if self._has_dead(name) and self.model.subscriptions[name].options.ordering_window > 1:
-                # What is behind a dead one in the window of a key shows only once those before it are delivered.
+                # A message behind a dead one in the window of a key is visible only after those before it are
+                # delivered.
                 assert set(seen) <= {(c.message.offset, c.data) for c in self.model.peek(name, 1000)}
                 assert seen[:1] == expected[:1]
             else:
@@ -290,7 +298,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(name=SUBSCRIPTIONS, window=SIZES, taken=st.integers(0, 3))
     def come_and_go(self, name: str, window: int, taken: int) -> None:
-        """A consumer opens a window, fails at a few of the messages and leaves the others unseen."""
+        """A consumer opens a window, fails at a few messages and leaves the others unseen."""
         before = len(self.receipts)
         self.pull(name, window, float("inf"))
         seen, unseen = self.receipts[before:][:taken], self.receipts[before:][taken:]
@@ -333,7 +341,7 @@ class Machine(RuleBasedStateMachine):
             self.receipts.append(receipt)
             copy.receipt = receipt
 
-    # ------------------------------------------------------------------ places
+    # ------------------------------------------------------------------ seeks
 
     @precondition(lambda self: self.steps % 3 == 2)
     @rule(
@@ -345,7 +353,7 @@ class Machine(RuleBasedStateMachine):
     def change_place(self, action: int, name: str, snapshot: str, back: int) -> None:
         at, number = self.clock.now() - back * 10**9, max(self._tail(name) - back, 0)
         if action == 2 and self._has_dead(name):
-            return  # whether a snapshot holds them depends on whether the subscription has come to them
+            return  # a snapshot holds them if the subscription has reached them
         actions: list[tuple[Callable[[MessageQueue], Any], Callable[[Model], Any]]] = [
             (lambda queue: queue.seek_to_offset(name, number), lambda model: model.seek(name, number)),
             (lambda queue: queue.seek_to_time(name, at), lambda model: model.seek_to_time(name, at)),
@@ -379,9 +387,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(seconds=SECONDS, set_back=st.sampled_from([0, 0, 0, 20]), by_hand=st.booleans())
     def advance(self, seconds: float, set_back: int, by_hand: bool) -> None:
-        """Time passes, and now and then somebody sets the clock on the wall: what lasts lasts as long as before.
+        """Move the clock, and sometimes change the wall clock, which must not change durations.
 
-        What is due then has its effect when a command looks around; where time is moved by hand, before any answer.
+        Due events have their effect when a command looks around. If the test moves time, that is before any answer.
         """
         if not by_hand:
             self.clock.followers.clear()
@@ -406,7 +414,7 @@ class Machine(RuleBasedStateMachine):
         self.model.restart()
         self.both(MessageQueue.get_all_topics, lambda _: None)  # an opened store looks around before its first answer
 
-    # ------------------------------------------------------------------ what always holds
+    # ------------------------------------------------------------------ invariants
 
     @invariant()
     def the_cache_is_whole(self) -> None:
@@ -469,17 +477,15 @@ class SqliteMachine(Machine):
     store_type = SqliteStore
 
 
-SHARES = {Machine: 8, SqliteMachine: 4}  # of the night, so that several workers have something to do
-EXAMPLES = {Machine: (400, 6_000), SqliteMachine: (120, 2_500)}  # in one share
+SHARES = {Machine: 8, SqliteMachine: 4}  # number of parts of the nightly run, for several workers
+EXAMPLES = {Machine: (400, 6_000), SqliteMachine: (120, 2_500)}  # histories in one part
 
 
 @pytest.mark.parametrize(
     ("machine", "share"),
     [(machine, share) for machine, shares in SHARES.items() for share in range(shares if NIGHTLY else 1)],
 )
-def test_the_broker_does_what_the_model_says(
-    machine: type[Machine], share: int, rounds: Callable[[int, int], int]
-) -> None:
+def test_the_broker_matches_the_model(machine: type[Machine], share: int, rounds: Callable[[int, int], int]) -> None:
     """004 BR-003 to BR-016, BR-018 to BR-022: the same answers, errors, deliveries, attempts and backlogs; law 3."""
     examples = int(os.environ.get("PENSTOCK_EXAMPLES", 0)) or rounds(*EXAMPLES[machine])
     number = int(os.environ.get("PENSTOCK_MODEL_SEED", rounds(0, int.from_bytes(os.urandom(4)))))

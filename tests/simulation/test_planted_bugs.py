@@ -1,7 +1,7 @@
-"""The simulations can fail: bugs planted one at a time, and each must be found.
+"""Proof that the simulations can fail: bugs are planted one at a time, and each must be found.
 
-A suite is trusted only for what it has been seen to catch. A bug is planted by replacing one function; the model or the
-power cuts then have a bounded number of tries. (`synchronous=NORMAL` is planted beside the power cuts.)
+A bug is planted by replacing one function. The model or the power cuts then have a bounded number of tries. The tests
+of power cuts plant `synchronous=NORMAL` themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.simulation.text import test_windows as windows
 
 FOUND = (AssertionError, IndexError, KeyError, InternalError)
 EXAMPLES_MAX = 3_000
-SEED = 3  # with each of the first five all are found; with this one it takes the least time
+SEED = 3  # each of the first five seeds finds all bugs; this one takes the least time
 SEEDS = range(4)
 
 
@@ -53,7 +53,7 @@ def _reply_before_commit(monkeypatch: pytest.MonkeyPatch) -> None:
             self.flush()
 
     monkeypatch.setattr(Commits, "wait", planted)
-    monkeypatch.setattr(power_cuts, "CACHE_BYTES", 10**8)  # what is not committed cannot be read
+    monkeypatch.setattr(power_cuts, "CACHE_BYTES", 10**8)  # uncommitted facts cannot be read
 
 
 def _every_receipt_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def _unseen_dead_lettered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _loaded_over_the_next_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block that begins in a chunk and goes beyond it is loaded over the chunk behind: a topic jams."""
+    """A block that begins in a chunk and ends beyond it is loaded over the next chunk, and a topic hangs."""
 
     def planted(self: LogCache, topic: int, first: int, until: int) -> list[tuple[int, int]]:
         span = self.span(topic, first)
@@ -143,7 +143,7 @@ def _loaded_over_the_next_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _asked_for_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block larger than the cache pushes out its own beginning, for which somebody waits."""
+    """A block larger than the cache evicts its own beginning, which a call is waiting for."""
 
     def planted(self: LogCache, topic: int, messages: list[Message]) -> None:
         start = messages[0].offset
@@ -155,7 +155,7 @@ def _asked_for_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _peek_forgets_what_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two messages that do not fit the cache together are read in turn for ever."""
+    """Two messages that do not fit into the cache together are read in turn forever."""
     peek = Broker.peek
     monkeypatch.setattr(Broker, "peek", lambda self, now, name, max_messages, _: peek(self, now, name, max_messages))
 
@@ -173,7 +173,7 @@ def _compared_messages_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options that every subscription has, so that it is found soon
+FOUND_BY_MODEL: dict[Plant, dict[str, Any]] = {  # with options of every subscription, so that the bug is found soon
     _acks_not_written: {},
     _every_receipt_is_good: {},
     _receipts_outlive_their_lease: {},
@@ -218,7 +218,7 @@ BOUNDED = settings(
 
 @pytest.mark.parametrize("plant", FOUND_BY_MODEL)
 def test_the_model_finds_it(plant: Plant, rounds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the night without the help of chosen options, as it would have to find a bug that nobody knows."""
+    """The nightly run has no chosen options, as for an unknown bug."""
     plant(monkeypatch)
     monkeypatch.setattr(Machine, "given", FOUND_BY_MODEL[plant] if rounds(1, 0) else {})
     with pytest.raises(FOUND):

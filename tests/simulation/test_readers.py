@@ -1,8 +1,8 @@
 """Several readers of the same backlogs at once, stopped wherever one of them waits for the disk.
 
-Calls of an AsyncMessageQueue are begun, and go on in whatever order the schedule says: a read may look early and answer
-late, and between its question and its answer others publish, pull, settle and forget. Each message has one holder at a
-time, none is lost or comes back after its ack, whatever the sizes of the caches, and nobody meets an error.
+Calls of an AsyncMessageQueue are started, and continue in the order of the schedule. A read may look early and answer
+late, and between the two other calls publish, pull, settle and forget. Each message has one holder at a time, none is
+lost or redelivered after its ack, with any sizes of the caches, and no call fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.simulation.sizes import LOG_SIZES, check_cache
 
 LEASE_SECONDS = 60
 ATTEMPTS_MAX = 2
-KEPT_SECONDS = 30  # by `short`: its messages may leave while somebody has them
+KEPT_SECONDS = 30  # in `short` a message may expire while it is leased
 SUBSCRIPTIONS = {
     "plain": SubscriptionOptions(lease_seconds=LEASE_SECONDS),
     "ordered": SubscriptionOptions(lease_seconds=LEASE_SECONDS, ordering=True, ordering_window=3),
@@ -47,7 +47,7 @@ SUBSCRIPTIONS = {
     "short": SubscriptionOptions(
         lease_seconds=LEASE_SECONDS,
         retention_seconds=KEPT_SECONDS,
-        dead_letter_topic="nowhere",  # never made
+        dead_letter_topic="nowhere",  # never created
         max_delivery_attempts=1,
     ),
 }
@@ -55,25 +55,25 @@ NAMES = st.sampled_from(["plain", "plain", "plain", "short", "short", *SUBSCRIPT
 
 
 class History:
-    """What became of the messages of one subscription, as its consumers see it."""
+    """The deliveries and acks of one subscription, as its consumers see them."""
 
     def __init__(self, options: SubscriptionOptions) -> None:
         self.mortal = options.dead_letter_topic == "dead"
         self.free: dict[int, bytes] = {}  # to be delivered, by offset
         self.held: dict[int, Delivery] = {}
         self.acked: set[int] = set()
-        self.dead: list[bytes] = []  # of these, nobody knows in what order they died
+        self.dead: list[bytes] = []  # it is unknown in which order these expired
 
     def deliver(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             offset = delivery.message.offset
-            assert offset not in self.held, f"{offset} is delivered while somebody holds it"
-            assert offset not in self.acked, f"{offset} comes back after its ack"
+            assert offset not in self.held, f"{offset} is delivered while it is leased"
+            assert offset not in self.acked, f"{offset} is redelivered after its ack"
             assert delivery.message.data == self.free.pop(offset)
             self.held[offset] = delivery
 
     def take(self, count: int) -> list[Delivery]:
-        """Deliveries that somebody is about to settle."""
+        """Take deliveries, to settle them next."""
         return [self.held.pop(offset) for offset in list(self.held)[:count]]
 
     def ack(self, deliveries: list[Delivery]) -> None:
@@ -123,17 +123,19 @@ class Readers(RuleBasedStateMachine):
             self.harness.close()
 
     def _outlive(self, history: History) -> None:
-        """What is young is there, acked or held or to come; then nothing is, as soon as somebody looks."""
+        """Check that young messages exist, acked or leased or pending, and that later all are dropped at the next
+        look.
+        """
         now, left = self.clock.now(), history.free.keys() | history.held.keys()
         young = [offset for offset in left if now - self.published_at[offset] <= KEPT_SECONDS * SECOND]
-        assert lookups.backlog(self.queue.engine, "short").messages >= len(young), f"not all of {young} are there"
+        assert lookups.backlog(self.queue.engine, "short").messages >= len(young), f"not all of {young} exist"
         self.clock.advance(KEPT_SECONDS + 2)
-        self.harness.do(self.queue.commit())  # the look that begins by itself comes to its end
+        self.harness.do(self.queue.commit())  # the look that starts by itself has ended
         assert self.harness.do(self.queue.pull("short", 10)) == []
         assert lookups.backlog(self.queue.engine, "short").messages == 0
 
     def _drain(self, name: str, history: History) -> None:
-        """What is left comes, once, as soon as what its keys wait for is acked."""
+        """Check that the remaining messages come once, as soon as the earlier ones of their keys are acked."""
         history.ack(acked := history.take(10**6))
         self.harness.do(self.queue.ack([each.receipt for each in acked]))
         while deliveries := self.harness.do(self.queue.pull(name, 5)):
@@ -142,7 +144,7 @@ class Readers(RuleBasedStateMachine):
             self.harness.do(self.queue.ack([each.receipt for each in acked]))
         assert not history.free, f"{name} never got {sorted(history.free)}"
 
-    # ------------------------------------------------------------------ calls that are begun
+    # ------------------------------------------------------------------ starting calls
 
     @rule(count=st.integers(1, 8), attribute=st.sampled_from(["1", "1", "2"]), key=st.sampled_from(["", "k", "l"]))
     def publish(self, count: int, attribute: str, key: str) -> None:
@@ -191,7 +193,7 @@ class Readers(RuleBasedStateMachine):
     def _settled_in_time_or_not(self, settled: Settled) -> None:
         assert not settled.malformed
 
-    # ------------------------------------------------------------------ what happens to them
+    # ------------------------------------------------------------------ continuing calls
 
     @precondition(lambda self: not self.is_quiet())
     @rule(choice=st.integers(0, 100))
@@ -208,7 +210,7 @@ class Readers(RuleBasedStateMachine):
     @precondition(lambda self: self.is_quiet())
     @rule(seconds=st.sampled_from([2, LEASE_SECONDS + 1, LEASE_SECONDS + 1]), alone=st.booleans())
     def advance(self, seconds: int, alone: bool) -> None:
-        """Housekeeping begins, alone or with somebody who hands over what it has decided so far; leases end."""
+        """Let housekeeping start, alone or with a caller that commits the decisions so far. Leases end."""
         self.clock.advance(seconds)
         if seconds > LEASE_SECONDS:
             for history in self.histories.values():
@@ -234,7 +236,7 @@ class Readers(RuleBasedStateMachine):
 
 
 def test_readers_do_not_disturb_each_other(rounds: Callable[[int, int], int]) -> None:
-    """004 BR-006 and law 5: a backlog is read by several at once, with caches of a few messages."""
+    """004 BR-006 and law 5: several readers read a backlog at once, with caches of a few messages."""
     number = int(os.environ.get("PENSTOCK_MODEL_SEED", rounds(0, int.from_bytes(os.urandom(4)))))
     chosen: dict[str, Any] = {"phases": [Phase.generate, Phase.shrink], "suppress_health_check": list(HealthCheck)}
     run_state_machine_as_test(

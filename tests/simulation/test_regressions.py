@@ -1,4 +1,4 @@
-"""What the simulations found, each as the shortest history that shows it."""
+"""Bugs that the simulations found, each as the shortest history that shows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine import commands, lookups
 from tests.simulation.schedule import Scheduled
 from tests.simulation.stores import MemoryStore
 
-TINY = 1  # bytes: the cache keeps what was read or published last, and nothing else
+TINY = 1  # bytes: the cache holds only the messages that were read or published last
 
 
 def _queue(options: SubscriptionOptions, cache_bytes: int = 10**7) -> tuple[MessageQueue, ManualClock, MemoryStore]:
@@ -34,7 +34,7 @@ def test_a_snapshot_of_a_subscription_without_a_backlog() -> None:
 
 
 def test_a_peek_at_more_than_the_cache_holds_ends() -> None:
-    """It asked for one part, then for the other, for ever."""
+    """The peek read one part, then the other, forever."""
     queue, _, store = _queue(SubscriptionOptions(), TINY)
     for number in range(3):
         queue.publish("t", [b"%d" % number])
@@ -44,7 +44,7 @@ def test_a_peek_at_more_than_the_cache_holds_ends() -> None:
 
 
 def test_an_extended_lease_ends_with_the_life_of_its_message() -> None:
-    """It held its place in flow control until the deadline it was extended to."""
+    """The message kept its place in flow control until its extended deadline."""
     queue, clock, _ = _queue(SubscriptionOptions(flow_max_messages=1))
     queue.publish("t", [Draft(b"short", ttl_seconds=2), Draft(b"long")])
     (message,) = queue.pull("s", 1)
@@ -56,7 +56,7 @@ def test_an_extended_lease_ends_with_the_life_of_its_message() -> None:
 
 
 def test_dead_letters_keep_their_order_whatever_is_in_memory() -> None:
-    """004 BR-016, BR-019: those in the cache went first."""
+    """004 BR-016, BR-019: messages in the cache moved first."""
     options = SubscriptionOptions(dead_letter_topic="dead", max_delivery_attempts=1)
     queue, clock, _ = _queue(options, TINY)
     for number in range(4):
@@ -68,7 +68,7 @@ def test_dead_letters_keep_their_order_whatever_is_in_memory() -> None:
 
 @pytest.mark.parametrize("crash", [False, True])
 def test_dead_letters_of_one_instant_have_one_order(crash: bool) -> None:
-    """Law 3: they went in the order of their leases, which a snapshot does not know."""
+    """Law 3: they moved in the order of their leases, which a snapshot does not contain."""
     options = SubscriptionOptions(dead_letter_topic="dead", max_delivery_attempts=2)
     queue, clock, store = _queue(options)
     queue.publish("t", [b"0", b"1"])
@@ -84,8 +84,8 @@ def test_dead_letters_of_one_instant_have_one_order(crash: bool) -> None:
     assert [message.data for message in queue.pull("graves", 10)] == [b"0", b"1"]
 
 
-def test_a_message_put_off_stays_behind_the_one_before_it() -> None:
-    """004 BR-010: the lane of a key was out of order when one pull delivered a message and put the next one off."""
+def test_a_postponed_message_stays_behind_the_one_before_it() -> None:
+    """004 BR-010: the lane of a key was out of order when one pull delivered a message and postponed the next one."""
     queue, clock, _ = _queue(SubscriptionOptions(lease_seconds=1, ordering=True, ordering_window=2))
     queue.publish("t", [Draft(b"0", ordering_key="k"), Draft(b"1", ordering_key="k", delay_seconds=1)])
     assert len(queue.pull("s", 2)) == 1
@@ -94,7 +94,7 @@ def test_a_message_put_off_stays_behind_the_one_before_it() -> None:
 
 
 def test_a_life_ends_at_the_same_instant_before_and_after_a_restart() -> None:
-    """Law 3: a waiting message was dropped when looked at, but after a restart when its time was over."""
+    """Law 3: a waiting message was dropped when a command looked, but after a restart at its exact time."""
     backlogs = []
     for crash in (False, True):
         queue, clock, store = _queue(SubscriptionOptions(lease_seconds=1, flow_max_messages=1))
@@ -106,13 +106,13 @@ def test_a_life_ends_at_the_same_instant_before_and_after_a_restart() -> None:
         queue.peek("s", 1)
         queue = store.crash(queue) if crash else queue
         clock.advance(3)
-        queue.peek("graves", 1)  # time is noticed by any command
+        queue.peek("graves", 1)  # any command notices the time
         backlogs.append(queue.backlog("s"))
     assert backlogs[0] == backlogs[1]
 
 
-def test_a_peek_sees_what_comes_after_a_message_that_expired_in_its_lane() -> None:
-    """A pull gave it, a peek did not show it."""
+def test_a_peek_shows_messages_behind_an_expired_one_in_its_lane() -> None:
+    """A pull returned it, and a peek did not show it."""
     queue, clock, _ = _queue(SubscriptionOptions(ordering=True))
     queue.publish("t", [Draft(b"0", ordering_key="k"), Draft(b"1", ordering_key="k", ttl_seconds=2)])
     queue.publish("t", [Draft(b"2", ordering_key="k")])
@@ -122,8 +122,8 @@ def test_a_peek_sees_what_comes_after_a_message_that_expired_in_its_lane() -> No
     assert [message.data for message in queue.peek("s", 10)] == [b"2"]
 
 
-def test_a_held_message_and_one_put_off_behind_it_keep_their_order() -> None:
-    """004 BR-010: as above, with the first of the two held back before."""
+def test_a_held_message_and_a_postponed_one_behind_it_keep_their_order() -> None:
+    """004 BR-010: as above, with the first of the two messages held before."""
     queue, clock, _ = _queue(SubscriptionOptions(lease_seconds=1, ordering=True, ordering_window=2))
     queue.publish("t", [Draft(b"%d" % number, ordering_key="k") for number in range(3)])
     first, second = queue.pull("s", 10)
@@ -135,7 +135,7 @@ def test_a_held_message_and_one_put_off_behind_it_keep_their_order() -> None:
 
 
 def test_a_pull_ends_where_a_held_message_and_the_next_one_do_not_fit_the_cache_together() -> None:
-    """It read them in turn for ever: each pushed out the other, and the first was only put off."""
+    """The pull read the two in turn forever, because each evicted the other and the first was only postponed."""
     clock = ManualClock()
     store = MemoryStore(clock=clock, sizes=Sizes(cache_bytes=1, chunk_messages=1, read_messages=1))
     queue = store.open()
@@ -150,8 +150,8 @@ def test_a_pull_ends_where_a_held_message_and_the_next_one_do_not_fit_the_cache_
     assert [message.data for message in queue.pull("s", 1)] == [b"1"]
 
 
-def test_many_readers_of_what_the_cache_does_not_hold_end() -> None:
-    """They were taken for endless: each reads every message on its own, so together they read long."""
+def test_many_readers_of_uncached_messages_end() -> None:
+    """Their reads looked endless, because each call reads every message alone, and together they read for long."""
     harness = Scheduled(clock=ManualClock(), sizes=Sizes(cache_bytes=TINY, chunk_messages=1, read_messages=1))
     queue, answers = harness.queue, list[Peeked]()
     harness.do(queue.create_topic("t"))
@@ -165,8 +165,8 @@ def test_many_readers_of_what_the_cache_does_not_hold_end() -> None:
     assert [len(peeked.messages) for peeked in answers] == [30] * 60
 
 
-def test_what_is_published_while_retention_is_looked_at_stays() -> None:
-    """The journal had nothing young enough, and what came until its answer was there went with the old."""
+def test_messages_published_while_retention_reads_stay() -> None:
+    """The journal had no young message, and messages that arrived before its answer were dropped with the old ones."""
     clock = ManualClock()
     harness = Scheduled(clock=clock)
     queue = harness.queue
@@ -183,8 +183,8 @@ def test_what_is_published_while_retention_is_looked_at_stays() -> None:
     assert backlog == 1
 
 
-def test_retention_does_not_run_after_those_who_ack() -> None:
-    """With each ack between its read and the answer it read the next message, as long as acks came."""
+def test_retention_does_not_follow_acks_forever() -> None:
+    """With each ack between its read and the answer it read the next message, as long as acks arrived."""
     clock = ManualClock()
     queue = MemoryStore(clock=clock, sizes=Sizes(cache_bytes=TINY, chunk_messages=1, read_messages=1)).open()
     queue.register_topic("t")

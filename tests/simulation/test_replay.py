@@ -1,4 +1,4 @@
-"""A broker that was rebuilt from its facts goes on as if nothing had happened, and the same seed always does the same.
+"""A broker that was rebuilt from its facts continues without a difference, and a seed always gives the same run.
 
 Law 2 and law 3. To repeat a failing seed: `python -m tests.simulation.test_replay SEED` prints its trace.
 """
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Life:
-    """One queue, its journal and its workload, all from one seed."""
+    """A queue, its journal and its workload, all from one seed."""
 
     def __init__(self, seed: int, cache_bytes: int = 10**7) -> None:
         self.told: list[Any] = []
@@ -48,7 +48,7 @@ class Life:
                 self.told.append(str(error))
 
     def trace(self) -> str:
-        """A hash of every fact and every answer."""
+        """Return a hash of all facts and answers."""
         trace = hashlib.sha256()
         for body in self.journal.facts:
             trace.update(body)
@@ -56,7 +56,7 @@ class Life:
         return trace.hexdigest()
 
     def rebuild(self, place: int) -> None:
-        """Put a broker made from the facts in the place of the one that made them."""
+        """Replace the broker by one that is rebuilt from its facts."""
         queue, dump = self.queue, self.journal.dumps.get(place)
         self.journal.dumps = {} if dump is None else {place: dump}
         sizes = queue.engine.broker.cache.sizes
@@ -67,13 +67,13 @@ class Life:
 
 
 @pytest.mark.parametrize("kind", ["from the beginning", "from the first snapshot", "from the last snapshot"])
-def test_a_rebuilt_broker_goes_on_the_same(kind: str, rounds: Callable[[int, int], int]) -> None:
-    """Law 3: the same commands lead to the same answers and the same facts, so every derived index is the same."""
+def test_a_rebuilt_broker_continues_without_a_difference(kind: str, rounds: Callable[[int, int], int]) -> None:
+    """Law 3: the same commands give the same answers and facts, so every derived index is the same."""
     for seed in range(rounds(40, 4_000)):
         lives = [Life(seed), Life(seed)]
         for life in lives:
             life.live(seed % STEPS)
-            life.clock.advance(2)  # both look around with their next command
+            life.clock.advance(2)  # both brokers look around with their next command
         places = sorted(lives[1].journal.dumps)
         lives[1].rebuild(0 if kind.endswith("beginning") or not places else places[0 if "first" in kind else -1])
         for life in lives:
@@ -94,7 +94,7 @@ def _compare(one: list[Any], other: list[Any], message: str) -> None:
 
 
 def test_one_seed_has_one_trace(rounds: Callable[[int, int], int]) -> None:
-    """Law 2: in two processes that order their sets and hashes differently."""
+    """Law 2: in two processes with different orders of sets and hashes."""
     seeds = [str(seed) for seed in range(rounds(10, 200))]
     assert _traces("0", seeds) == _traces("1", seeds)
 

@@ -1,7 +1,7 @@
-"""A queue under a busy, seeded life: everything a program can ask for, in an order the seed decides.
+"""A seeded workload on a queue with every kind of call, in an order that the seed decides.
 
-The same seed and the same answers give the same calls. What is about to be done is told before it
-is done (`Invoked`), and what was answered after (`Answered`), so that whoever listens can judge any cut in between.
+The same seed and the same answers give the same calls. Each call is reported before it is made (`Invoked`) and after
+its answer (`Answered`), so that a listener can judge a cut at any point.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WILD: dict[str, tuple[str, SubscriptionOptions]] = {
 
 
 class Invoked(NamedTuple):
-    """A call is about to be made: from here on it may have happened."""
+    """A report before a call: from here on the call may have happened."""
 
     at: int
     call: str
@@ -37,7 +37,7 @@ class Invoked(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The call returned: from here on it must have happened."""
+    """A report after a call: from here on the call must have happened."""
 
     at: int
     call: str
@@ -45,7 +45,7 @@ class Answered(NamedTuple):
     bodies: list[bytes]
     receipts: list[str]
     attempts: list[int]
-    deadline: int  # of the leases it gave
+    deadline: int  # of the leases in the answer
 
 
 class Held(NamedTuple):
@@ -59,13 +59,13 @@ class Workload:
         self.clock, self.random, self.tell = clock, random, tell
         self.names = [*SUBSCRIPTIONS, *(WILD if wild else ())]
         self.held: list[Held] = []
-        self.published: list[tuple[bytes, str]] = []  # attempted: (body, ordering key), in order
+        self.published: list[tuple[bytes, str]] = []  # attempted publishes: (body, ordering key), in order
         self._calls: list[Callable[[MessageQueue], None]] = [
             *[self.publish] * 4, *[self.pull] * 5, *[self.ack] * 3, self.nack, self.extend, self.wait,
         ]  # fmt: skip
         self._calls += [self.replace, self.move, self.peek, self.recreate] if wild else []
         self._wild = wild
-        self._bodies = 0  # made so far: no two are the same
+        self._bodies = 0  # number of bodies so far; no two bodies are the same
 
     def set_up(self, queue: MessageQueue) -> None:
         for topic in ("orders", "dead"):
@@ -78,7 +78,7 @@ class Workload:
     def step(self, queue: MessageQueue) -> None:
         self.random.choice(self._calls)(queue)
 
-    # ------------------------------------------------------------------ what a program does
+    # ------------------------------------------------------------------ calls of normal programs
 
     def publish(self, queue: MessageQueue) -> None:
         drafts = [self._draft() for _ in range(self.random.randrange(1, 5))]
@@ -121,12 +121,12 @@ class Workload:
             self._answer("extend", chosen.subscription, bodies, receipts, [], self.clock.now() + 20 * 10**9)
 
     def _caller(self, queue: MessageQueue) -> MessageQueue | LenientQueue:
-        """The queue as a program has it, or as a client of a vendor whose receipts are not strict."""
+        """Return the queue as a program has it, or as a vendor's client whose receipts are not strict."""
         return self.random.choice((queue, LenientQueue(queue)))
 
     def wait(self, queue: MessageQueue) -> None:
         self.clock.advance(self.random.choice((0.5, 1, 1, 3, 10)))
-        self._answer("wait", "", [], [], [], 0)  # what comes next may be a close, which writes the instant down
+        self._answer("wait", "", [], [], [], 0)  # the next call may be a close, which records the time
 
     def _settle(self, call: str, settle: Callable[[list[str]], Any], *, drop: bool) -> None:
         if not self.held:
@@ -139,7 +139,7 @@ class Workload:
         self.held = [each for each in self.held if each not in chosen]
         self._answer(call, name, [each.body for each in good], [each.receipt for each in good], [], 0)
 
-    # ------------------------------------------------------------------ what only wild programs do
+    # ------------------------------------------------------------------ unusual calls
 
     def replace(self, queue: MessageQueue) -> None:
         if self.held:
@@ -170,7 +170,7 @@ class Workload:
                 _is_taken(lambda name=name: queue.unregister_subscription(name))  # type: ignore[misc]
         self.set_up(queue)
 
-    # ------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------ reports
 
     def _invoke(self, call: str, subscription: str, bodies: list[bytes]) -> None:
         self.tell(Invoked(self.clock.now(), call, subscription, bodies))

@@ -1,7 +1,7 @@
-"""A disk that fails: the n-th read, write, sync or truncation of the engine raises an I/O error or "disk full".
+"""A failing disk: the n-th read, write, sync or truncation of the engine raises an I/O error or "disk full".
 
-How to use it: `with faulty_disk(Fault("sync", apsw.IOError, at=3)) as fault:` then open a journal with
-`vfs=fault.vfs`; `fault.fired` tells whether it came so far, `fault.heal()` ends a fault that lasts.
+Usage: `with faulty_disk(Fault("sync", apsw.IOError, at=3)) as fault:`, then open a journal with `vfs=fault.vfs`.
+`fault.fired` says whether the fault has happened, and `fault.heal()` ends a lasting fault.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Fault:
 
 
 class SmallDisk(Fault):
-    """A disk with room for so many bytes in one folder; `available` is what is left of them."""
+    """A disk with a limited number of bytes for one folder. `available` is the number that is left."""
 
     def __init__(self, folder: Path, capacity: int) -> None:
         super().__init__("write", apsw.FullError)

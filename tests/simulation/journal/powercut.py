@@ -1,27 +1,27 @@
-"""Power cuts, simulated: what a disk may hold when the current fails in the middle of any write.
+"""Simulated power cuts: the possible contents of a disk when the power fails during any write.
 
-How it works: a workload runs once over an engine file system that writes down every write, truncation, sync and
-deletion (`record`). A cut then is a place in that list: everything synced before it is on disk, and of everything
-written since the last sync of its file each sector is kept, dropped, torn or garbled, as the seed decides. The
+A workload runs once on a file system of the engine that records every write, truncation, sync and deletion
+(`record`). A cut is a place in that list. Everything that was synced before the place is on disk. Of everything that
+was written since the last sync of its file, each sector is kept, dropped, torn or garbled, as the seed decides. The
 resulting files are put into a fresh folder, without the shared memory, which a power cut never leaves behind.
 One recording gives any number of cuts, so a cut costs little more than opening the store again.
 
-How to use it, for a journal or for a whole broker:
+Usage, for a journal or for a whole broker:
 
     def workload(disk: Disk) -> None:
         journal = SqliteJournal(disk.folder, vfs=disk.vfs, reserve_bytes=0)
         ...
         journal.commit(step)
-        disk.acknowledge(step)          # as soon as the caller has been told: from here on it must survive
+        disk.acknowledge(step)          # as soon as the caller has the answer: from here on it must survive
 
     def check(folder: Path, acknowledged: list[Any]) -> None:
         ...                             # open `folder` without `vfs`, recover, compare; raise AssertionError
 
     powercut.run(seed, workload, check, cuts=100)
 
-`acknowledge` may be called from any thread and with anything; `check` gets what had been acknowledged before the
-cut, in order. A failing check names the seed and the place, and `powercut.run(seed, workload, check, only=[place])`
-repeats it. The high-water mark is written beside the engine, without sync: after a cut it is as it was at the last
+`acknowledge` may be called from any thread and with any value. `check` gets the values that were acknowledged before
+the cut, in order. A failing check names the seed and the place, and `powercut.run(seed, workload, check, only=[place])`
+repeats it. The high-water mark is written beside the engine, without sync. After a cut it is as it was at the last
 acknowledgement, or as at the first, or torn, or missing.
 """
 
@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 import apsw
 
 SECTOR_BYTES = 512
-FAST_DISK = Path("/dev/shm")  # nothing here is about the real disk, so memory will do
+FAST_DISK = Path("/dev/shm")  # the real disk does not matter here, so memory will do
 MARK = "mark"
 
 Workload = Callable[["Disk"], None]
@@ -61,7 +61,7 @@ def run(seed: int, workload: Workload, check: Check, *, cuts: int = 100, only: S
 
 
 class Step(NamedTuple):
-    """One call that reached the file system, or an acknowledgement."""
+    """A call of the file system, or an acknowledgement."""
 
     kind: str  # write, truncate, sync, delete, acknowledge
     file: str = ""
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 
 class Disk:
-    """What a workload gets: where to work, a source of randomness, and whom to tell what must survive."""
+    """The disk of a workload: its folder, its source of randomness, and the list of acknowledgements."""
 
     def __init__(self, folder: Path, vfs: str, random: Random) -> None:
         self.folder, self.vfs, self.random = folder, vfs, random
@@ -78,7 +78,7 @@ class Disk:
         self._lock = Lock()
 
     def acknowledge(self, item: object) -> None:
-        mark = self.folder / MARK  # read before the place is taken, so it cannot be ahead of it
+        mark = self.folder / MARK  # read before the step is recorded, so that it cannot be newer than the step
         content = mark.read_bytes() if mark.exists() else b""
         self.note(Step("acknowledge", MARK, 0, (item, content)))
 
@@ -103,7 +103,7 @@ class Trace:
         self.steps = steps
 
     def cuts(self, places: Sequence[int], seed: int) -> Iterator[Cut]:
-        """The state at each of the places, which must be in order."""
+        """Yield the state at each of the places, which must be in order."""
         state, done = _State(), 0
         for place in places:
             for step in self.steps[done:place]:
@@ -124,7 +124,7 @@ class Cut(NamedTuple):
 
 
 class _State:
-    """The disk while the list of steps is played: what is safe, and what is still on its way, per file."""
+    """The contents of the disk while the steps are replayed: synced and unsynced data of each file."""
 
     def __init__(self) -> None:
         self._safe: dict[str, bytearray] = {}
@@ -182,7 +182,7 @@ def _keep(image: bytearray, step: Step) -> None:
 
 
 def _damage(image: bytearray, step: Step, random: Random) -> None:
-    """Each sector of a write meets its own fate."""
+    """Keep, drop, tear or garble each sector of a write."""
     if step.kind == "truncate":
         if random.random() < 0.5:
             _keep(image, step)
@@ -241,7 +241,7 @@ class _RecordingFile(apsw.VFSFile):
         self._disk.note(Step("truncate", self._name, newsize))
 
     def xSync(self, flags: int) -> None:
-        self._disk.note(Step("sync", self._name))  # the file below lives in memory: there is nothing to wait for
+        self._disk.note(Step("sync", self._name))  # the file below is in memory, so there is nothing to wait for
 
 
 def _fast() -> Path | None:

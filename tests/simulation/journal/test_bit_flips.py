@@ -1,9 +1,9 @@
-"""One flipped bit anywhere in the store is noticed or does no harm, never silent (reliability bar 6).
+"""One flipped bit anywhere in the store is detected or harmless, and never silent (reliability bar 6).
 
-The store is damaged as a crash leaves it (with a long write-ahead log, or with one that was moved into the database
-in part) and as closing leaves it. After the flip the store is opened, recovered and read from end to end: the content
-is what was written, or opening or reading it is refused. A flip in the high-water mark is a line in the log and
-nothing else.
+The store is damaged in the state of a crash (with a long write-ahead log, or with one that was partly moved into the
+database) and in the closed state. After the flip the store is opened, recovered and read from end to end. The contents
+are those that were written, or opening or reading is refused. A flip in the high-water mark only causes a line in the
+log.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ KEPT = ("penstock.db", "penstock.db-wal", "mark")
 
 
 class Specimen:
-    """A store in one of its states, kept as bytes, and what it must say.
+    """A store in one of its states as bytes, with its contents.
 
-    crashed: the last commits are in the log only. moved: a crash after checkpoints, so that the log holds pages
-    that are in the database already, some of them newer there. closed: there is no log.
+    crashed: the last commits are only in the log. moved: a crash after checkpoints, so that the log holds pages that
+    are also in the database, some of them newer there. closed: there is no log.
     """
 
     def __init__(self, folder: Path, state: str) -> None:
@@ -60,7 +60,7 @@ class Specimen:
             self.files = _contents(folder)
 
     def verdict(self, folder: Path) -> str:
-        """What a reader of the whole store is told: `same` or the error. Anything else is a failing assertion."""
+        """Return `same` or the error that a reader of the whole store gets. Any other result is a failing assertion."""
         lines: list[str] = []
         try:
             journal = SqliteJournal(folder, reserve_bytes=0, log=lines.append)
@@ -76,7 +76,7 @@ class Specimen:
 
     def _compare(self, journal: SqliteJournal) -> None:
         total = len(self._life.commits)
-        assert count_recovered(self._life, journal.recover()) == total, "commits are missing and nobody said so"
+        assert count_recovered(self._life, journal.recover()) == total, "commits are missing without an error"
         floors = floors_of(self._events)
         check_messages(self._life, journal, total, floors)
         for topic in TOPICS:
@@ -120,7 +120,7 @@ def test_a_flipped_bit_is_noticed_or_harmless(state: str, folder: Path, rounds: 
         shutil.rmtree(target)
     print(state, dict(verdicts))
     damage = {name for name, verdict in verdicts if verdict == "DamagedStoreError"}
-    assert damage >= {name for name in files if name != "mark"}, "flips that nobody notices prove nothing"
+    assert damage >= {name for name in files if name != "mark"}, "flips without any effect prove nothing"
 
 
 def _restore(folder: Path, files: dict[str, bytes]) -> None:

@@ -1,7 +1,7 @@
-"""A failing disk is never explained away: every read, write, sync and truncation fails once, in turn (law 1, law 8).
+"""A failing disk is never hidden: every read, write, sync and truncation fails once, in turn (law 1, law 8).
 
-After an I/O error the journal refuses every call, and what it had acknowledged is there after a restart. After "disk
-full" nothing of the refused commit is stored, and the journal goes on as soon as there is room.
+After an I/O error the journal refuses every call, and acknowledged commits are there after a restart. After "disk
+full" nothing of the refused commit is stored, and the journal continues as soon as there is space.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def folder() -> Iterator[Path]:
 
 
 class Run:
-    """One life on a disk that fails once."""
+    """A run of the workload on a disk that fails once."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._folder, self._random = folder, Random(seed)
@@ -61,7 +61,7 @@ class Run:
                 journal.close()
 
     def live_on(self, fault: Fault) -> None:
-        """Meet a full disk, check that reading works, and go on once it has room."""
+        """Handle a full disk: check that reading works, and continue when there is space."""
         try:
             journal = SqliteJournal(self._folder, vfs=fault.vfs, reserve_bytes=0)
         except JournalFullError:
@@ -106,7 +106,7 @@ def _refuses_everything(journal: SqliteJournal) -> None:
 
 
 @pytest.mark.parametrize("call", ["read", "write", "sync", "truncate"])
-def test_after_an_io_error_the_journal_stops_and_what_it_acknowledged_is_there(
+def test_after_an_io_error_the_journal_stops_and_acknowledged_commits_are_there(
     call: str, folder: Path, rounds: Callable[[int, int], int]
 ) -> None:
     for seed in range(rounds(1, 50)):
@@ -118,7 +118,9 @@ def test_after_an_io_error_the_journal_stops_and_what_it_acknowledged_is_there(
                 except PenstockError:
                     assert fault.fired
             recovered = run.recovered()
-            assert run.told <= recovered <= run.told + 1, f"{call} {place}: {run.told} acknowledged, {recovered} there"
+            assert run.told <= recovered <= run.told + 1, (
+                f"{call} {place}: {run.told} acknowledged, {recovered} recovered"
+            )
             if not fault.fired:
                 break
 
@@ -138,8 +140,8 @@ def test_a_commit_refused_by_a_full_disk_is_not_there(folder: Path, rounds: Call
 
 
 @pytest.mark.parametrize("lasting", [True, False])
-def test_a_journal_goes_on_after_a_full_disk(lasting: bool, folder: Path, rounds: Callable[[int, int], int]) -> None:
-    """JournalFullError leaves the journal usable: reads work at once, and the same commit lands when there is room."""
+def test_a_journal_continues_after_a_full_disk(lasting: bool, folder: Path, rounds: Callable[[int, int], int]) -> None:
+    """After JournalFullError reads work at once, and the same commit succeeds when there is space."""
     for seed in range(rounds(1, 50)):
         for place in count(1):
             run = Run(folder / f"{seed}-{place}", seed)

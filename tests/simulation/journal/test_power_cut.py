@@ -1,4 +1,4 @@
-"""A power cut at any instant loses nothing that was acknowledged (law 1; reliability bar 2)."""
+"""A power cut at any time loses no acknowledged commit (law 1; reliability bar 2)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.simulation.journal.workload import (
 )
 
 CUTS_PER_LIFE = 100
-BIRTH_STEPS = 20  # of the file system, until the tables are there
+BIRTH_STEPS = 20  # steps of the file system until the tables exist
 
 
 class Cuts:
-    """One seed's life and the check that belongs to it."""
+    """The workload and the check of one seed."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -50,12 +50,12 @@ class Cuts:
         journal = SqliteJournal(folder, reserve_bytes=0)
         count = count_recovered(self._life, journal.recover())
         told = numbers[-1] if numbers else 0
-        assert told <= count <= told + 1, f"{told} commits were acknowledged, {count} are there"
+        assert told <= count <= told + 1, f"{told} commits were acknowledged, {count} were recovered"
         check_messages(self._life, journal, count, floors_of(acknowledged))
         self._go_on(journal, count, folder)
 
     def _go_on(self, journal: SqliteJournal, count: int, folder: Path) -> None:
-        """What came back can be worked with: the next commit lands, and is there after the next start."""
+        """Check that the recovered store is usable: the next commit succeeds, and is there after another start."""
         if count == len(self._life.commits):
             return journal.close()
         journal.commit(self._life.commits[count])
@@ -73,15 +73,15 @@ def test_no_acknowledged_commit_is_lost_in_a_power_cut(rounds: Callable[[int, in
     assert done >= wanted
 
 
-def test_a_store_whose_birth_was_cut_short_is_made_again() -> None:
-    """Every early step of a few lives: the first page may be there in part, beside the journal that undoes it."""
+def test_a_store_whose_creation_was_interrupted_is_created_again() -> None:
+    """Every early step of a few runs: the first page may be there in part, beside the journal that undoes it."""
     for seed in range(40):
         cuts = Cuts(seed)
         powercut.run(seed, cuts.workload, cuts.check, only=range(BIRTH_STEPS))
 
 
-def test_the_lives_reach_every_kind_of_write() -> None:
-    """A simulation proves nothing about what it never does."""
+def test_the_workloads_make_every_kind_of_write() -> None:
+    """A simulation proves nothing about calls that it never makes."""
     kinds: set[tuple[str, str]] = set()
     restarts = 0
     for seed in range(5):
@@ -94,7 +94,7 @@ def test_the_lives_reach_every_kind_of_write() -> None:
 
 
 def test_the_same_cuts_find_the_losses_of_a_store_that_does_not_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The harness can fail: with synchronous=NORMAL it sees losses, both reported by the mark and unreported."""
+    """The harness can fail: with synchronous=NORMAL it finds losses, both reported by the mark and unreported."""
     monkeypatch.setattr(connection, "SYNCHRONOUS", 1)
     found = {"reported": 0, "silent": 0}
     for seed in range(4):

@@ -1,8 +1,8 @@
-"""A journal under a busy, seeded life, and the model that says what it must give back.
+"""A seeded workload on a journal, and a model with the expected contents.
 
-Every commit carries its own number, so that after a fault one can say exactly which commits are
-there. Snapshots, forgetting, checkpoints, vacuuming and reopening all take part, with limits so low that
-each happens many times in a short run.
+Every commit contains its own number, so that after a fault the test can say exactly which commits are there. The
+workload includes snapshots, forgetting, checkpoints, vacuuming and reopening, with limits so low that each happens
+many times in a short run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Event = Committed | Forgotten
 
 @contextmanager
 def low_limits() -> Iterator[None]:
-    """Checkpoints, slices and vacuuming after a few pages instead of megabytes."""
+    """Run checkpoints, deletions and vacuuming after a few pages instead of megabytes."""
     with (
         patch.multiple(chores, IDLE_PAGES=12, SLICE_BYTES=4000, SLICE_ROWS=3, SLICE_PAGES=3, SPARE_PAGES=1),
         patch.multiple(wal, BUSY_PAGES=24, LIMIT_PAGES=60),
@@ -45,7 +45,7 @@ def low_limits() -> Iterator[None]:
 
 
 class Life:
-    """Commits of a seeded life, made one after the other; `commits` remembers them all."""
+    """The commits of one seed, made one after the other. `commits` has all of them."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -58,8 +58,8 @@ class Life:
         number = str(len(self.commits) + 1)
         facts = [Published(b.topic, b.first, len(b.messages), 0, self._clock, True) for b in batches]
         due = self._random.random() < 0.15
-        # Never the same bytes twice: a write that fails where the log happens to hold the same bytes already has
-        # succeeded, and the commit that was refused for it would be there.
+        # Random bytes, and never the same twice. A write that fails where the log happens to hold the same bytes has
+        # succeeded, and its refused commit would be there.
         padding = self._random.randbytes(self._random.randrange(9000))
         dump = StateDump(len(self.commits) + 1, [], [], [], {"padding": {"x": padding}})
         commit = Commit([*facts, DocumentPut("commit", number, b"")], batches, dump if due else None)
@@ -82,7 +82,7 @@ class Life:
 
 
 def live(life: Life, journal: Journal, random: Random, steps: int, tell: Callable[[Event], None]) -> None:
-    """Some steps of commits, forgetting and upkeep; `tell` hears of each commit after it, of forgetting before."""
+    """Make some commits, forget and maintain. `tell` is called after each commit, and before messages are forgotten."""
     for _ in range(steps):
         journal.commit(life.next_commit())
         tell(Committed(len(life.commits)))
@@ -96,7 +96,7 @@ def live(life: Life, journal: Journal, random: Random, steps: int, tell: Callabl
 
 
 def count_recovered(life: Life, recovered: Recovered) -> int:
-    """How many commits came back; they must be a prefix of the life, whole and in order."""
+    """Return the number of recovered commits, which must be a complete prefix of the workload, in order."""
     start = recovered.dump.next_number if recovered.dump else 0
     if recovered.dump:
         assert recovered.dump == life.commits[start - 1].snapshot
@@ -106,7 +106,7 @@ def count_recovered(life: Life, recovered: Recovered) -> int:
         if not facts:
             break
         length = len(commit.facts)
-        assert facts[:length] == list(commit.facts), f"commit {count + 1} is not what was written"
+        assert facts[:length] == list(commit.facts), f"commit {count + 1} differs from the one that was written"
         del facts[:length]
         count += 1
     assert not facts, "facts of a commit that was never made"
@@ -114,7 +114,7 @@ def count_recovered(life: Life, recovered: Recovered) -> int:
 
 
 def check_messages(life: Life, journal: Journal, count: int, floors: dict[int, int]) -> None:
-    """Every message of the first `count` commits is there, from the topic's floor on."""
+    """Check that every message of the first `count` commits is there, from the topic's floor on."""
     for topic in TOPICS:
         expected = [m for c in life.commits[:count] for b in c.batches if b.topic == topic for m in b.messages]
         first = min(floors.get(topic, 0), len(expected))

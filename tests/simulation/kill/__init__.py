@@ -1,1 +1,1 @@
-"""The real server, killed while it works."""
+"""Kills of the real server while it works."""

@@ -1,8 +1,8 @@
-"""The process that gets killed: the real server with one more door, which makes load inside it.
+"""The process that is killed: the real server with one more door, which generates load inside the process.
 
-Run as a script it is a nursery: it imports everything once and forks a server for each line it reads, so that a
-hundred rounds cost forks and not interpreter starts. The load notes every step on a pipe: what it is about to ack,
-and what was answered. The pipe outlives the process, so a note that was written is never lost by the kill.
+As a script it imports everything once, and forks a server for each line of its input, so that a hundred rounds cost
+forks and not starts of an interpreter. The load notes every step on a pipe: each ack before it is sent, and each
+answer. The pipe outlives the process, so a kill never loses a note that was written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH = 8
 
 
 class LoadDoor:
-    """Publishes and consumes as fast as the queue lets it."""
+    """A door that publishes and consumes as fast as the queue allows."""
 
     name = "load"
     address = "inside"
@@ -44,7 +44,7 @@ class LoadDoor:
             await self._queue.create_topic("t")
             await self._queue.create_subscription("s", "t")
         except AlreadyExistsError:
-            pass  # every round but the first
+            pass  # in every round but the first
         self._tasks = [asyncio.create_task(self._publish(number)) for number in range(PUBLISHERS)]
         self._tasks += [asyncio.create_task(self._consume()) for _ in range(CONSUMERS)]
 
@@ -64,7 +64,7 @@ class LoadDoor:
         while True:
             deliveries = await self._queue.pull("s", BATCH, wait_seconds=1)
             bodies = [delivery.message.data.decode() for delivery in deliveries]
-            keep = len(deliveries) // 4  # some are left leased, so that leases are recovered as well
+            keep = len(deliveries) // 4  # some messages stay leased, so that leases are recovered as well
             self._note("acking", bodies[keep:])
             await self._queue.ack([delivery.receipt for delivery in deliveries[keep:]])
             self._note("acked", bodies[keep:])
@@ -87,8 +87,8 @@ def serve(data: Path, label: str, notes: int) -> int:
 
 
 def main() -> None:
-    """Each line of input is a data folder and a label; the answer is the process id of a new server."""
-    faulthandler.enable()  # an abort shows the stacks
+    """Fork a server for each line of input, which is a data folder and a label, and print its process id."""
+    faulthandler.enable()  # an abort prints the stacks
     for line in sys.stdin:
         folder, label = line.split()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)

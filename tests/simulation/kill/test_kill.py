@@ -1,6 +1,7 @@
-"""`kill -9` of the real server under load, over and over on one store: recovery loses nothing and undoes nothing.
+"""`kill -9` of the real server under load, many times on one store: recovery loses nothing and undoes nothing.
 
-What this proves is recovery, not fsync: the page cache survives a process. The power-cut simulation proves the rest.
+This proves recovery, and not fsync, because the page cache survives a process. The power-cut simulation proves the
+rest.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from penstock.assembly import SERVER_LIMITS, open_queue
 from penstock.broker.model import SECOND
 from penstock.engine.clock import ManualClock, SystemClock
 
-PATIENCE = 600  # seconds; a busy machine has let a server wait three minutes for a processor
+PATIENCE = 600  # seconds; on a busy machine a server has waited three minutes for a processor
 
 
 class Nursery:
-    """Starts servers and collects their notes."""
+    """A process that starts servers, and their notes."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -54,7 +55,7 @@ class Nursery:
                 self._news.notify_all()
 
     def run_and_kill(self, data: Path, label: str, after: int, patience: float = PATIENCE) -> None:
-        """One round: start a server, wait until it answered `after` messages more, kill it."""
+        """Start a server, wait until it has answered `after` more messages, and kill it."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{data} {label}\n")
         self._process.stdin.flush()
@@ -62,7 +63,7 @@ class Nursery:
             goal = self._answered() + after
             works = self._news.wait_for(lambda: self._pid and self._answered() >= goal, timeout=patience)
             pid, self._pid = self._pid, 0
-        assert works, f"the server works: {_abort(pid)}"
+        assert works, f"the server does not answer: {_abort(pid)}"
         os.kill(pid, signal.SIGKILL)
         _wait_until_gone(pid)
 
@@ -73,7 +74,7 @@ class Nursery:
         if self._process.returncode is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        self.reader.join()  # it ends, as nothing is left that could write
+        self.reader.join()  # the pipe ends when no process can write to it
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -81,7 +82,7 @@ class Nursery:
 
 
 def _abort(pid: int) -> str:
-    """What a server that does not answer is about; its stacks go to the errors that pytest shows."""
+    """Abort a server that does not answer. Its stacks go to the errors that pytest shows. Return its state."""
     try:
         ran, waited, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
         os.kill(pid, signal.SIGABRT)
@@ -112,7 +113,7 @@ def nursery() -> Iterator[Nursery]:
 def test_killed_servers_lose_no_message_and_undo_no_ack(
     tmp_path: Path, nursery: Nursery, rounds: Callable[[int, int], int]
 ) -> None:
-    """Law 1: what was answered before a kill is there after it, whole and once."""
+    """Law 1: answered publishes are there after a kill, complete and once."""
     chance = random.Random(20261115)
     data = tmp_path / "data"
     for number in range(rounds(50, 2_000)):
@@ -121,14 +122,14 @@ def test_killed_servers_lose_no_message_and_undo_no_ack(
     drained = drain(data)
     notes = nursery.notes
     assert len(notes["published"]) > 1_000, "there was load"
-    assert notes["acked"], "and some of it was acked"
-    assert not notes["published"] - drained.keys() - notes["acking"], "lost: answered and not there"
-    assert not notes["acked"] & drained.keys(), "an answered ack came undone"
+    assert notes["acked"], "some messages were acked"
+    assert not notes["published"] - drained.keys() - notes["acking"], "lost: answered and missing"
+    assert not notes["acked"] & drained.keys(), "an answered ack was undone"
     assert max(drained.values(), default=1) == 1, "stored twice"
 
 
 def test_a_round_that_fails_leaves_no_server_and_no_reader(tmp_path: Path) -> None:
-    """A server that went on after its test kept the pipe of its notes open, and the reader failed another test."""
+    """A server that outlives its test keeps the pipe of its notes open, and its reader once failed another test."""
     nursery = Nursery()
     nursery.run_and_kill(tmp_path / "data", "r0", 1)
     with pytest.raises(AssertionError, match="the server works: it"):
@@ -136,11 +137,11 @@ def test_a_round_that_fails_leaves_no_server_and_no_reader(tmp_path: Path) -> No
     nursery.close()
     assert not nursery.reader.is_alive()
     with open_queue(tmp_path / "data"):
-        pass  # nothing holds the store
+        pass  # the store is not locked
 
 
 def drain(data: Path) -> dict[str, int]:
-    """Everything unacked, after every lease has ended, and how often it is there."""
+    """Return every unacked message, after all leases have ended, and the number of its copies."""
     later = ManualClock(SystemClock().now() + 3600 * SECOND)
     counts: dict[str, int] = {}
     with open_queue(data, limits=SERVER_LIMITS, clock=later) as queue:

@@ -1,6 +1,7 @@
-"""`python -m tests.simulation.text.fuzz_codec [libFuzzer flags]`: the codec under atheris, guided by coverage.
+"""A program that runs the codec under atheris, guided by coverage.
 
-A program of its own, because the fuzzer ends its process.
+`python -m tests.simulation.text.fuzz_codec [libFuzzer flags]`. It is a separate program because the fuzzer ends its
+process.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MEMORY_MAX = 512 << 20
 
 
 def target(data: bytes) -> None:
-    """However the bytes are cut, the same is heard; and what is heard is what the reference reads."""
+    """Check that the result does not depend on how the bytes are cut, and is that of the reference."""
     whole, pieces = Decoder(maxima(MOST)), Decoder(maxima(MOST))
     events = whole.feed(data)
     for place in range(0, len(data), 7):
@@ -30,7 +31,7 @@ def target(data: bytes) -> None:
     heard = []
     for event in events:
         if isinstance(event, Fault) and event.version == 1:
-            break  # here the door would close
+            break  # here the door would close the connection
         if isinstance(event, Send):
             heard += [(event.queue, content) for content in event.contents]
         assert not isinstance(event, Acknowledge) or all(len(each) == 32 for each in event.ids)
@@ -38,7 +39,7 @@ def target(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    # Not the fuzzer's own limit: it goes by a peak that a process begins with as the one that started it had it.
+    # The fuzzer's own limit is not used, because it counts the peak memory that the process inherited from its parent.
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, MEMORY_MAX))
     atheris.Setup(sys.argv, target)
     atheris.Fuzz()

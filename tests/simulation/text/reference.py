@@ -1,7 +1,7 @@
-"""What a session of the text protocol should have brought into the queues, read in the simplest way there is.
+"""A reference reader of the text protocol: the messages that a session should publish, computed in the simplest way.
 
-It is written from docs/text-protocol.md, knows the whole session before it begins, and shares no
-line with the door. Where a session breaks off, or the door has to close, it ends.
+It is written from docs/text-protocol.md, has the whole session at once, and shares no code with the door. It ends where
+a session ends early or the door has to close.
 """
 
 from __future__ import annotations

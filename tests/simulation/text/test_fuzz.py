@@ -1,8 +1,7 @@
-"""Fuzzing the whole door: random bytes, random cuts, mutated sessions, against connections without a network.
+"""Fuzzing of the whole door: random bytes, random cuts and mutated sessions, on connections without a network.
 
-No exception escapes, nothing hangs, what is kept for a connection is bounded, and what the door
-accepted is delivered exactly as it was sent. Hypothesis draws the cases in `make test`; `make nightly` runs many more,
-and atheris besides.
+No exception escapes, nothing hangs, the memory of a connection is bounded, and the door delivers accepted messages
+exactly as they were sent. Hypothesis draws the cases in `make test`. `make nightly` runs many more, and atheris.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ ID = b"0123456789abcdef" * 2
 
 
 class Wire:
-    """A transport that keeps what is written, for a connection that thinks it has a network."""
+    """A transport that keeps the written bytes, for a connection without a network."""
 
     def __init__(self) -> None:
         self.written = bytearray()
@@ -77,7 +76,7 @@ class Wire:
 
 
 class Alarm(logging.Handler):
-    """Fails the test that makes the door log an error: the door caught a bug of its own."""
+    """A log handler that fails the test when the door logs an error, which means that it caught an internal bug."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -88,7 +87,7 @@ class Alarm(logging.Handler):
 
 
 async def attack(*sessions: list[bytes]) -> None:
-    """Some clients say these bytes, in turn; then an honest one looks at what is in the queues."""
+    """Let clients send these bytes in turn, and then check the queues with a normal client."""
     queue = AsyncMessageQueue(MemoryJournal(), limits=UNLIMITED)
     await queue.start()
     log, alarm = logging.getLogger("fuzz"), Alarm()
@@ -126,7 +125,7 @@ def held_bytes(connection: TextConnection) -> int:
 
 
 def check_answers(data: bytes) -> None:
-    """Whatever the door said is made of whole messages, in one framing."""
+    """Check that the answers of the door are whole messages in one framing."""
     gap = 1 if data[8:9] == b"\n" else 0
     at = 0
     while at < len(data):
@@ -172,7 +171,7 @@ def frames(line: bool) -> st.SearchStrategy[bytes]:
 
 @st.composite
 def sessions(draw: st.DrawFn) -> list[bytes]:
-    """A valid session, perhaps with some bytes changed, cut anywhere."""
+    """Generate a valid session, sometimes with some bytes changed, and cut it anywhere."""
     line = draw(st.booleans())
     data = bytearray(b"".join(draw(st.lists(frames(line), max_size=12))))
     for _ in range(draw(st.integers(0, 3))):
@@ -198,7 +197,7 @@ EXAMPLES = 4000 if NIGHTLY else 150
 
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(st.lists(sessions(), min_size=1, max_size=3))
-def test_mutated_sessions_neither_break_the_door_nor_lose_what_it_accepted(cases: list[list[bytes]]) -> None:
+def test_mutated_sessions_neither_break_the_door_nor_lose_accepted_messages(cases: list[list[bytes]]) -> None:
     """T-008, T-055."""
     asyncio.run(attack(*cases))
 
@@ -211,7 +210,7 @@ def test_random_bytes_do_not_break_the_door(pieces: list[bytes]) -> None:
 
 
 def test_many_random_sessions_from_one_seed(rounds: Callable[[int, int], int]) -> None:
-    """T-008, T-055: the long run, without a shrinker in the way."""
+    """T-008, T-055: the long run, without shrinking."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -258,7 +257,7 @@ HAS_ATHERIS = sys.platform == "linux" and platform.machine() == "x86_64" and sys
 @pytest.mark.nightly
 @pytest.mark.skipif(not HAS_ATHERIS, reason="there is no package of atheris for this machine")
 def test_a_coverage_guided_fuzzer_finds_nothing(tmp_path: Path) -> None:
-    """T-008: the codec under atheris, beside the reference."""
+    """T-008: the codec under atheris, compared with the reference."""
     for number, seed in enumerate(SEEDS):
         (tmp_path / f"seed-{number}").write_bytes(seed)
     flags = ["-max_total_time=300", "-max_len=600", "-rss_limit_mb=0", "-print_final_stats=1", str(tmp_path)]

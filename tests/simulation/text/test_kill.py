@@ -1,7 +1,7 @@
-"""`kill -9` under load: every confirmed message comes back, every acknowledged one does not.
+"""`kill -9` under load: every confirmed message is redelivered, and no acknowledged one.
 
-Producers and consumers made of `socket` write down what they were told, and nothing else, while the server is killed
-again and again over one store. At the end everything is drained and compared.
+Producers and consumers that are only sockets record their confirmations, while the server is killed repeatedly on one
+store. At the end everything is drained and compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GONE = (OSError, EOFError)
 
 
 class History:
-    """What the clients know for certain."""
+    """The facts that the clients know for certain."""
 
     def __init__(self) -> None:
         self.attempted: set[bytes] = set()
@@ -29,7 +29,7 @@ class History:
         self.acked: set[bytes] = set()  # an acknowledgement was sent
         self.acked_for_good: set[bytes] = set()  # and is durable (T-042)
         self.delivered: Counter[bytes] = Counter()
-        self.returned: list[bytes] = []  # delivered although acknowledged for good
+        self.returned: list[bytes] = []  # delivered after a durable acknowledgement
 
 
 def produce(address: tuple[str, int], name: str, history: History, numbers: list[int]) -> None:
@@ -50,7 +50,10 @@ def produce(address: tuple[str, int], name: str, history: History, numbers: list
 
 
 def work(address: tuple[str, int], history: History) -> None:
-    """Acknowledge each message and send a note about it; the note's confirmation makes the acknowledgement certain."""
+    """Acknowledge each message and publish a note about it.
+
+    The note's confirmation makes the acknowledgement certain.
+    """
     try:
         with Plug(address) as client:
             client.consume(QUEUE, 30)
@@ -73,7 +76,7 @@ def work(address: tuple[str, int], history: History) -> None:
 
 
 def drain(address: tuple[str, int]) -> list[bytes]:
-    """All that is left, in order; a last message says where the end is."""
+    """Return all remaining messages in order. A last message marks the end."""
     with Plug(address) as client:
         client.send(QUEUE, b"the end")
         client.hear_ids(1)

@@ -1,8 +1,8 @@
-"""Consumers that come and go, with windows, deaths and dead letters: who is charged for what.
+"""Consumers with windows that connect, die and fail: which deliveries count as attempts.
 
-Clients of the package talk to connections of the door, without a network. The program behind each notes what it was
-given, and that is the whole judge: no message has more attempts than times a program had it in hand, and none is
-dead-lettered before a program failed at it as often as the policy says.
+Clients of the package talk to connections of the door, without a network. Each program records its messages. No message
+may have more attempts than the number of times that a program had it, and none may be dead-lettered before programs
+failed at it as often as the policy says.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BACKLOG = 200
 
 
 class Program:
-    """One client and what stands behind it: it takes messages one after the other."""
+    """A client and its program, which takes messages one after the other."""
 
     def __init__(self, door: TextDoor, taken: Counter[bytes], chance: random.Random) -> None:
         self._taken, self._chance = taken, chance
@@ -45,7 +45,7 @@ class Program:
         self._in_hand: Message | None = None
 
     async def talk(self) -> None:
-        """Let both ends hear each other, until neither has more to say."""
+        """Exchange messages until neither end has more to send."""
         for _ in range(6):
             said, self._session.outgoing = bytes(self._session.outgoing), bytearray()
             if said and not self._wire.closed:
@@ -81,7 +81,7 @@ class Program:
             await self.talk()
         elif self._in_hand is None:
             await self.talk()
-            self._take()  # it dies at work: what is still on the wire then is charged to the first of it
+            self._take()  # it dies while it works; then the first message on the wire counts an attempt
         self._connection.connection_lost(None)
 
 
@@ -172,7 +172,7 @@ def check(rounds: int, seed: int) -> None:
     asyncio.run(run())
 
 
-def test_nobody_is_charged_for_what_no_program_saw(rounds: Callable[[int, int], int]) -> None:
+def test_messages_that_no_program_saw_count_no_attempt(rounds: Callable[[int, int], int]) -> None:
     """T-043, T-044."""
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
