@@ -15,7 +15,7 @@ SAS = "acceptance/test_azure_sas.py"
 DURABLE = "acceptance/test_azure_durability.py"
 TRAVEL = "acceptance/test_time_travel_azure.py"
 
-# What the Python SDK calls an operation -> its row.
+# operation in the Python SDK -> its row
 IN_THE_SDK = {
     "service_set_properties": "Set Service Properties",
     "service_get_properties": "Get Service Properties",

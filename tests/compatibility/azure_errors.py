@@ -1,4 +1,4 @@
-"""Azure Queue Storage: every error code of the service, of our door and of the door's dialect."""
+"""Azure Queue Storage: every error code of the service, of Penstock's door and of the door's dialect."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ DIALECT_CODES = (
     ),
 )
 
-# code -> status and what we answer instead
+# code -> status and Penstock's answer instead
 _NEVER = {
     "AccountAlreadyExists": ("409", "accounts are settings"),
     "AccountBeingCreated": ("409", "accounts are settings"),

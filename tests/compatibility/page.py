@@ -1,4 +1,4 @@
-"""docs/compatibility.md, written from the rows beside this file.
+"""The page docs/compatibility.md, written from the rows in this folder.
 
 python -m tests.compatibility.page > docs/compatibility.md
 """
@@ -49,7 +49,7 @@ AZURE = {
     "Codes that are never sent": ("code", azure_errors.NOT_SENT),
     "Codes of the dialect": ("code", azure_errors.DIALECT_CODES),
 }
-NAMES = ("method", "operation", "code")  # tables whose rows are about a name of the vendor's
+NAMES = ("method", "operation", "code")  # tables whose rows are about a name of the vendor
 EMULATORS = {"Google Pub/Sub": ("Google's emulator", PUBSUB), "Azure Queue Storage": ("Azurite", AZURE)}
 
 

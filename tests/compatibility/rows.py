@@ -1,6 +1,6 @@
-"""A row of docs/compatibility.md: what the cloud does, what its emulator does, what we do, and which test shows it.
+"""A row of docs/compatibility.md: the behaviour of the cloud, its emulator and Penstock, and the tests that show it.
 
-Rows are written beside the tests and name them, so that a test which goes takes its claim with it.
+Rows are written beside the tests and name them, so a claim cannot outlive its test.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 YES = "yes"
-SAME = "same"  # as the cloud
+SAME = "same"  # same as the cloud
 NOT_KNOWN = "not known"
-NEVER = "never sent"  # the door has no such code: its table is the proof
+NEVER = "never sent"  # the door has no such code, as its table of codes proves
 NOT_PROVED = "not proved"
 
 
 class Row(NamedTuple):
-    subject: str  # a method, an operation, an error, or what a rule is about
+    subject: str  # a method, an operation, an error, or the subject of a rule
     case: str
     cloud: str
     emulator: str
@@ -24,5 +24,5 @@ class Row(NamedTuple):
 
 
 def shown(file: str, *names: str) -> tuple[str, ...]:
-    """The tests of these names in one file below tests/."""
+    """Return the tests with these names in one file below tests/."""
     return tuple(f"{file}::{name}" for name in names)

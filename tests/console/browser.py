@@ -1,9 +1,9 @@
 """The Chromium of the console's tests, which is found or installed.
 
-    python -m tests.console.browser     prints its path, installs it if needed, or prints what to do
+    python -m tests.console.browser     prints its path, installs it if needed, or prints instructions
 
-In this order: an installed Chromium or Chrome, the one that Playwright keeps, Playwright's own download, Debian's
-package where this runs as root.
+The choices are, in this order: an installed Chromium or Chrome, the browser that Playwright keeps, Playwright's own
+download, and Debian's package where this runs as root.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [
-    "--no-sandbox",  # the tests may run as root
+    "--no-sandbox",  # needed if the tests run as root
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",

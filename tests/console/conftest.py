@@ -19,13 +19,13 @@ from tests.console.browser import FLAGS, HELP, find
 from tests.server_process import ServerProcess
 
 BOXES = """[...document.querySelectorAll('.tile, .panel, .chart, .scroll, header')]
-    .map((each) => Object.values(each.getBoundingClientRect().toJSON()))"""  # where the parts of a page are
-expect.set_options(timeout=20_000)  # only a failing test waits so long
+    .map((each) => Object.values(each.getBoundingClientRect().toJSON()))"""  # the positions of the parts of each page
+expect.set_options(timeout=20_000)  # only a failing test waits this long
 PATIENCE = 60_000  # milliseconds
 SIZES = {"phone": (375, 812), "laptop": (1280, 800), "wide": (2560, 1440)}
 
 
-@pytest.fixture(scope="module")  # it has a loop that runs in this thread, where tests of other modules want theirs
+@pytest.fixture(scope="module")  # Playwright has a loop in this thread, and tests of other modules need their own
 def browser() -> Iterator[Browser]:
     path = find()
     assert path is not None, HELP
@@ -37,7 +37,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def at_work(folder: Path) -> Iterator[ServerProcess]:
-    """A server with a few topics, and clients that publish and consume."""
+    """Yield a server with a few topics, and clients that publish and consume."""
     with ServerProcess(folder, "--memory") as server:
         with Client(server.addresses["http"]) as admin:
             make_topology(admin)
@@ -88,7 +88,7 @@ def run_traffic(server: ServerProcess, stop: threading.Event) -> None:
 
 @pytest.fixture
 def page(browser: Browser, server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page of the console; `size`, `scheme` and `zone` by its parameter."""
+    """Yield a page of the console with `size`, `scheme` and `zone` from its parameter."""
     wanted: dict[str, Any] = getattr(request, "param", {})
     width, height = SIZES[wanted.get("size", "laptop")]
     context = browser.new_context(

@@ -2,9 +2,9 @@
 
     python -m tests.console.pictures     writes docs/console.png and tests/console/layout.json
 
-A picture is kept of every page and dialog (.artefacts/console), and held against the one of the run before: how many of
-its pixels changed is written beside them, for whoever looks. What a test asserts is where the parts are: that does not
-move with the numbers on a page, and moves by little from one machine's fonts to another's (see `differences`).
+A picture of every page and dialog is kept (.artefacts/console) and compared with the one of the last run. The share of
+pixels that changed is written beside them, for people who compare pictures. A test asserts the positions of the parts,
+which do not depend on the numbers on a page, and little on the fonts of a machine (see `differences`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ BEFORE = ARTEFACTS / "before"
 CHANGES = ARTEFACTS / "changes.txt"
 LAYOUT = Path(__file__).with_name("layout.json")
 README_PICTURE = ROOT / "docs" / "console.png"
-KEYWORD = b"Penstock-Page"  # of the note in the picture that says which page it shows
+KEYWORD = b"Penstock-Page"  # key of the note in the picture that says which page it shows
 NEAR = 3  # pixels
 
-# Every part of a page that has a box of its own; of rows that repeat, the first three.
+# Every part of a page that has a box of its own. Of repeated rows, only the first three.
 PARTS = """() => {
   const kinds = ["header", "h1", "h2", ".tile", ".panel", ".chart", ".plot", ".box", ".scroll", "tbody tr", ".filters",
     ".messages", ".message", "dialog", ".field", ".buttons", ".toast"];
@@ -66,7 +66,7 @@ _CHANGED = """async (both) => {
 _SAYS = """() => ["nav a", "h1", "h2", ".tile .label", ".flow-title", "thead th", ".chart strong", "button"]
   .map((kind) => [...document.querySelectorAll(kind)].map((each) => each.textContent.trim()))"""
 
-# Until nothing moved for a dozen frames.
+# Wait until nothing has moved for a dozen frames.
 _SETTLED = f"""async () => {{
   const look = () => JSON.stringify([({PARTS})(), document.querySelectorAll(".loading").length]);
   for (let before = "", same = 0, frame = 0; same < 12 && frame < 600; frame += 1) {{
@@ -77,7 +77,7 @@ _SETTLED = f"""async () => {{
   }}
 }}"""
 
-Box = Sequence[Any]  # kind, x, y, width (0: that of its text), height
+Box = Sequence[Any]  # kind, x, y, width (0: the width of its text), height
 
 
 def parts(page: Page) -> list[Box]:
@@ -93,7 +93,7 @@ def fonts(page: Page) -> list[int]:
 
 
 def keep(page: Page, name: str) -> Path:
-    """Take a picture of the page as an artefact, and put the picture of the last run aside."""
+    """Save a picture of the page as an artefact, and keep the picture of the last run beside it."""
     BEFORE.mkdir(parents=True, exist_ok=True)
     path = ARTEFACTS / f"{name}.png"
     if path.exists():
@@ -119,8 +119,9 @@ def note_changes(page: Page, names: Sequence[str], look: str) -> None:
 def differences(known: Sequence[Box], found: Sequence[Box], *, same_lines: bool) -> list[str]:
     """Return how a layout differs from the stored one.
 
-    Where lines break as they did, every box is where it was, to a few pixels. With other fonts, and on a phone, where
-    "3 min 12 s ago" takes a line more than "now", the parts have to be the same ones, in the same columns and as wide.
+    If lines break at the same places, every box must be where it was, up to a few pixels. With other fonts, and on a
+    phone, "3 min 12 s ago" may take one line more than "now". Then the parts must be the same, in the same columns and
+    as wide.
     """
     kinds = [[box[0] for box in boxes] for boxes in (known, found)]
     if kinds[0] != kinds[1]:

@@ -1,4 +1,4 @@
-"""Names, roles and contrast of every page and dialog have no serious faults by axe."""
+"""Names, roles and contrast of every page and dialog: axe finds no serious faults."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_back_closes_a_dialog_and_leaves_the_page(page: Page, topic: str) -> Non
         page.get_by_role("button", name="Publish", exact=True).click()
         page.get_by_label("Body", exact=True).fill("typed")
         if close == "back":
-            page.reload()  # the step is there already
+            page.reload()  # the step already exists
             expect(dialog).to_be_visible()
             page.go_back()
         elif close == "Escape":
@@ -259,7 +259,7 @@ def test_seek_counts_messages_beforehand(page: Page, admin: Client, topic: str) 
     slider = page.get_by_role("slider")
     expect(page.locator(".plan")).to_contain_text(
         "10 acked messages will be delivered again"
-    )  # where nothing is skipped
+    )  # an end where nothing is skipped
     slider.focus()
     page.keyboard.press("End")
     expect(page.locator(".plan")).to_contain_text("0 acked messages will be delivered again")
@@ -333,7 +333,7 @@ def test_create_and_change_a_queue_and_a_subscription(page: Page, admin: Client)
         ("Ack deadline", "ack_deadline_seconds"),
         ("Retention", "message_retention_duration"),
     ):
-        expect(page.get_by_label(label)).to_have_value(f"{usual[option]:.0f}")  # what is offered is what is usual
+        expect(page.get_by_label(label)).to_have_value(f"{usual[option]:.0f}")  # the offered ends are the common ones
     page.get_by_label("Name", exact=True).fill("made-sub")
     page.get_by_label("Start at").fill("beginning")
     page.get_by_label("Filter").fill('attributes.kind = "a"')
@@ -417,7 +417,7 @@ def test_a_read_only_token_shows_no_actions(browser: Browser, guarded: ServerPro
             expect(dialog.get_by_role("alert")).to_contain_text(problem)
             page.keyboard.press("Escape")
             page.reload()
-            expect(page.locator(".connection")).to_have_text("live")  # with the one it had
+            expect(page.locator(".connection")).to_have_text("live")  # with its old token
     expect(page.get_by_role("button", name="New topic")).to_be_visible()
     expect(page.get_by_role("button", name="read-only")).to_have_count(0)
     page.close()
@@ -429,7 +429,7 @@ def test_the_token_dialog_opens_once(browser: Browser, guarded: ServerProcess) -
     dialog = page.get_by_role("dialog", name="Token required")
     dialog.get_by_role("button", name="Cancel").click()
     with page.expect_response(lambda answer: "/admin/v1/topics" in answer.url and answer.status == 401):
-        pass  # the page has asked again
+        pass  # the page has sent the request again
     expect(dialog).to_have_count(0)
     page.get_by_role("button", name="Enter a token").click()
     dialog.get_by_label("Token").fill("look")
@@ -462,7 +462,7 @@ def test_an_expired_token_keeps_typed_text(browser: Browser, tmp_path: Path) -> 
 
 
 def test_batches_are_sized_after_placeholders_are_replaced(page: Page, admin: Client) -> None:
-    """A batch is limited by the size of its messages as they are sent, not as they were typed."""
+    """A batch is limited by the size of its messages after the placeholders are replaced."""
     make_topic(admin, "grows", [])
     page.goto(address("topics", "grows", "?do=publish"))
     page.get_by_label("Body", exact=True).fill("{uuid}" * 50_000)

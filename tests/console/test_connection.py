@@ -19,7 +19,7 @@ NEXT_SAMPLE = """async () => {
   const late = new Promise((resolve) => setTimeout(resolve, 10_000, null));
   const sample = await Promise.race([told, late]);
   return sample !== null && Date.parse(sample.at) > Date.parse(live.server.started_at);
-}"""  # whether one comes
+}"""  # wait for one
 NO_ANSWER = re.compile(r"^The server has not responded since \d\d:\d\d:\d\d\. Retrying\.$")
 
 
@@ -33,7 +33,8 @@ def test_the_page_reconnects_and_reports_a_restart(browser: Browser, tmp_path: P
         expect(page.locator(".connection")).to_have_text("live")
         expect(page.locator(".box", has_text="kept")).to_be_visible()
         before = page.evaluate(BOXES)
-        server.process.send_signal(signal.SIGSTOP)  # it hangs: its connections stay open, and nothing is heard
+        # a server that hangs: its connections stay open, and it sends nothing
+        server.process.send_signal(signal.SIGSTOP)
         page.clock.fast_forward(12_000)
         expect(page.get_by_role("alert")).to_have_text(NO_ANSWER)
         expect(page.locator(".connection")).to_have_text("offline")
@@ -74,7 +75,7 @@ def test_any_number_of_tabs_share_one_stream(browser: Browser, tmp_path: Path) -
         admin.post("/topics/shared/messages", {"messages": [{"data": "x"}] * 5})
         for page in pages:
             expect(page.locator(".tile", has_text="Messages").locator("strong")).to_have_text("5")
-        pages.pop(0).close()  # the one that had the stream
+        pages.pop(0).close()  # the tab with the stream
         with pages[0].expect_request(lambda _: len(streams) > 1):
             pass
         assert pages[-1].evaluate("import('/console/lib/live.js').then(({live}) => live.restarted)") is False
@@ -127,5 +128,5 @@ def test_only_a_tab_with_the_stream_relays_events(browser: Browser, tmp_path: Pa
         server.start(arguments=(flags[1], "--memory"))
         expect(refused.locator(".connection")).to_have_text("denied")
         expect(live.get_by_text("The server restarted")).to_be_visible()
-        assert live.evaluate(NEXT_SAMPLE), "of the server that runs now"
+        assert live.evaluate(NEXT_SAMPLE), "from the current server"
         context.close()

@@ -56,7 +56,7 @@ def test_consumers_and_their_leases(
         keep(page, "consumers")
         messages.close()
         held.set()
-        assert acked.wait(SECONDS)  # what a client that goes leaves unanswered is leased until its deadline
+        assert acked.wait(SECONDS)  # unanswered messages of a closed client are leased until their deadline
         listening.cancel()
         listening.result(SECONDS)
         expect(consumers.filter(has_text="Pub/Sub")).to_have_count(0)

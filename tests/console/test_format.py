@@ -14,7 +14,7 @@ from tests.server_process import ServerProcess
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
-    """One page for all tests, which leave no state behind."""
+    """Yield one page for all tests, which leave no state behind."""
     page = browser.new_page(base_url=f"http://{server.addresses['http']}", timezone_id="UTC")
     page.goto("/")
     yield page
@@ -61,7 +61,7 @@ def test_formatting(page: Page, function: str, given: Any, written: Any) -> None
 
 
 def test_huge_or_deep_json_is_formatted_up_to_the_limit(page: Page) -> None:
-    """The page makes the texts, because sending them would take long."""
+    """The page generates the texts, because sending them would take long."""
     made = """async (parts) => {
       const text = parts.map(([piece, times]) => piece.repeat(times)).join("");
       const { pretty, left } = (await import('/console/lib/format.js')).prettyJson(text, 1000);

@@ -31,7 +31,7 @@ def test_client_names(page: Page, server: ServerProcess, admin: Client) -> None:
 
 
 def test_a_name_is_copied_without_the_clipboard_of_the_browser(page: Page) -> None:
-    """Copy on an origin that is not secure, after a refusal, and where only the keys can copy."""
+    """Copy works on an insecure origin, after a refusal, and where only the keyboard can copy."""
     name, search = "projects/penstock/topics/orders", page.locator("[data-search]")
     page.goto("/#/topics?search=orders&show=names")
     button = page.get_by_role("button", name=f"Copy {name}", exact=True).first
@@ -101,7 +101,7 @@ def test_keys_and_long_names(page: Page, admin: Client) -> None:
     for key, at in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1)):
         page.keyboard.press(key)
         expect(links.nth(at)).to_be_focused()
-    page.keyboard.press("Tab")  # to the topic of this row
+    page.keyboard.press("Tab")  # a link to the topic of this row
     expect(page.get_by_role("link", name="walked-topic")).to_be_focused()
     page.keyboard.press("ArrowUp")
     expect(links.first).to_be_focused()

@@ -256,7 +256,7 @@ def test_a_search_can_be_stopped(page: Page, admin: Client) -> None:
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Search the whole topic")).to_be_visible()
     expect(page.get_by_role("progressbar")).to_have_count(0)
-    expect(page.get_by_text("111 messages found")).to_be_visible()  # what was found stays
+    expect(page.get_by_text("111 messages found")).to_be_visible()  # the results stay
     expect(page.get_by_role("alert")).to_have_count(0)
     assert page.evaluate("window.stopped")
     page.get_by_role("button", name="Latest").click()

@@ -21,7 +21,7 @@ from tests.server_process import ServerProcess
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of its own, because the flow shows only the busiest and the oldest subscriptions."""
+    """Yield a separate server, because the flow shows only the busiest and the oldest subscriptions."""
     with at_work(tmp_path_factory.mktemp("overview")) as server:
         yield server
 
@@ -56,7 +56,7 @@ def test_dead_letters_have_a_pipe(page: Page, server: ServerProcess) -> None:
 
 def test_stuck_subscriptions_are_red(page: Page) -> None:
     def age(route: Route) -> None:
-        """As if an hour had passed since."""
+        """Change the test data as if it were an hour old."""
         answer = route.fetch()
         body = answer.json()
         for each in body["subscriptions"]:
@@ -101,13 +101,13 @@ def test_an_invalid_name_does_not_blank_the_page(page: Page, tmp_path: Path) -> 
         with Client(old.addresses["http"]) as admin:
             for number in range(
                 30
-            ):  # more than the page lists, so that it asks for the topic of a subscription by name
+            ):  # more than the page lists, so that it requests the topic of a subscription by its name
                 admin.post("/topics", {"name": f"quiet-{number}"})
                 admin.post("/topics", {"name": f"a-quiet-{number}"})
         page.goto(f"http://{old.addresses['http']}/#/overview")
         expect(page.get_by_role("table", name="Rates by protocol")).to_be_visible()
         expect(page.locator(".box", has_text="no\u00a0break").first).to_be_visible()
-        page.goto("about:blank")  # so that the page asks nothing of a server that has stopped
+        page.goto("about:blank")  # so that the page sends no request to a stopped server
 
 
 BOXES: list[list[dict[str, Any]]] = [
@@ -134,12 +134,13 @@ def test_stuck_subscriptions(page: Page) -> None:
     page.goto("/")
     waits = {"backlog_messages": 1, "oldest_age_seconds": 61, "due_age_seconds": 61, "ack_rate": 0}
     assert call(page, "views/picture.js", "isStuck", waits)
-    for change in ({"ack_rate": 0.1}, {"due_age_seconds": 0}, {"backlog_messages": 0}):  # 0: what waits is delayed
+    # 0, because the waiting messages are delayed
+    for change in ({"ack_rate": 0.1}, {"due_age_seconds": 0}, {"backlog_messages": 0}):
         assert not call(page, "views/picture.js", "isStuck", waits | change)
 
 
 def test_the_flow_shows_stuck_and_busy_subscriptions(page: Page) -> None:
-    """Stuck and busy subscriptions share the room, before any idle one."""
+    """Stuck and busy subscriptions share the space, before any idle one."""
     page.goto("/")
     common = {"topic": "t", "due_age_seconds": 0, "backlog_messages": 0, "ack_rate": 0, "deliver_rate": 0}
     stuck = [common | {"name": f"s{n}", "backlog_messages": 1, "due_age_seconds": 99 - n} for n in range(9)]
@@ -222,6 +223,6 @@ def test_labels_of_an_axis_are_as_wide_as_their_text(page: Page) -> None:
         };"""
     )
     page.goto("/#/overview")
-    page.evaluate("window.seen")  # one of them is drawn
+    page.evaluate("window.seen")  # one of the curves is drawn
     assert page.evaluate("window.cut") == []
     page.unroute_all(behavior="ignoreErrors")

@@ -1,4 +1,4 @@
-"""Pages of the console against a server at work: addresses, keyboard shortcuts, tables, pause."""
+"""Pages of the console with a busy server: addresses, keyboard shortcuts, tables and pause."""
 
 from __future__ import annotations
 

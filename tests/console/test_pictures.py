@@ -1,6 +1,6 @@
-"""Every page and every dialog, at three widths, light and dark: a picture of each, and its parts where they were.
+"""Pictures of every page and dialog, at three widths, light and dark, with their parts at the stored positions.
 
-After a page was changed on purpose, `make pictures` updates them. Look at the pictures first (.artefacts/console).
+After an intended change of a page, `make pictures` updates them. Look at the pictures first (.artefacts/console).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ DIALOGS = {
     "delete-subscription": (SUBSCRIPTION, "Delete"),
     "keys": ("#/moves", "Keyboard shortcuts"),
 }
-OF_THE_MACHINE = {"server"}  # its paths are as long as they are
-HISTORY_SECONDS = 75  # of traffic before the picture of the README is taken
+OF_THE_MACHINE = {"server"}  # the paths are as long as they are
+HISTORY_SECONDS = 75  # seconds of traffic before the picture of the README
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def layout() -> Iterator[dict[str, Any]]:
-    """The stored layout. With UPDATE, the layout found is stored instead."""
+    """Yield the stored layout. With UPDATE, store the current layout instead."""
     known: dict[str, Any] = json.loads(pictures.LAYOUT.read_text())
     yield known
     if UPDATE:
@@ -139,7 +139,7 @@ def test_the_comparison_can_fail() -> None:
 
 
 def test_the_readme_shows_the_page_as_it_is(browser: Browser, shop: ServerProcess) -> None:
-    """The picture contains the fingerprint of the labels, titles and buttons it shows."""
+    """The picture contains the fingerprint of its labels, titles and buttons."""
     page = browser.new_page(base_url=f"http://{shop.addresses['http']}", viewport={"width": 1280, "height": 1010})
     page.goto("/#/overview", timeout=PATIENCE)
     expect(page.locator(".chart")).to_have_count(8)

@@ -32,7 +32,7 @@ def test_running_and_new_moves_come_first(page: Page, admin: Client) -> None:
     rows.first.get_by_role("button", name="Stop").click()
     expect(page.locator(".state.running")).to_have_count(0)
     assert admin.get(f"/moves/{slow}")["state"] == "stopped"
-    expect(rows).to_have_count(100 + 1)  # the server keeps 100 that are over, and looks when one begins
+    expect(rows).to_have_count(100 + 1)  # the server keeps 100 finished moves, and drops others when a move starts
 
 
 def test_move_one_then_matching_then_all(page: Page, admin: Client) -> None:
@@ -66,7 +66,8 @@ def test_move_one_then_matching_then_all(page: Page, admin: Client) -> None:
     submit(page, "Count")
     expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("1 message would be moved")
     page.get_by_label("Text", exact=True).fill("")
-    expect(page.get_by_role("dialog").get_by_text("would be moved")).to_have_count(0)  # it was of another choice
+    # the preview was for another choice
+    expect(page.get_by_role("dialog").get_by_text("would be moved")).to_have_count(0)
     submit(page, "Move")
     expect(result(page)).to_contain_text("5 messages moved, 4 left")
     keep(page, "redrive")

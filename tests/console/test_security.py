@@ -26,7 +26,7 @@ SCRIPT = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server of its own, because the flow must show the names of these tests."""
+    """Yield a separate server, because the flow must show the names of these tests."""
     with at_work(tmp_path_factory.mktemp("security")) as server:
         yield server
 
@@ -171,7 +171,7 @@ def test_all_files_are_below_100_kilobytes_compressed() -> None:
     assert Path(FOLDER / "main.js") in served
 
 
-# ---------------------------------------------------------------------- a page of somebody else, in the same browser
+# ---------------------------------------------------------------------- a page of another origin, in the same browser
 
 SPY = """async (server) => {
   const tries = {
@@ -202,7 +202,7 @@ SPY = """async (server) => {
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """A web page of another origin."""
+    """Yield a web page of another origin."""
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -249,7 +249,7 @@ def test_a_foreign_name_for_this_machine_gets_nothing(browser: Browser, server: 
 
 
 def test_markup_that_got_into_a_page_would_not_run(browser: Browser, server: ServerProcess) -> None:
-    """The content security policy stops scripts even if markup got into a page."""
+    """The content security policy stops scripts even if a page contained foreign markup."""
     page = browser.new_page(base_url=f"http://{server.addresses['http']}")
     page.goto("/#/server")
     expect(page.get_by_role("heading", level=1)).to_have_text("Server")
@@ -267,7 +267,7 @@ def test_markup_that_got_into_a_page_would_not_run(browser: Browser, server: Ser
 
 
 def test_no_name_of_a_resource_becomes_markup(page: Page, admin: Client) -> None:
-    """Names in tables, in the flow, in titles and in dialogs."""
+    """The names are in tables, in the flow, in titles and in dialogs."""
     name = "<img src=x onerror=window.hit=1>"
     admin.post("/topics", {"name": name})
     admin.post("/subscriptions", {"name": name, "topic": name})

@@ -34,7 +34,7 @@ def test_subscription_snapshots(page: Page, admin: Client) -> None:
     row = page.get_by_role("row").filter(has_text="before-purge")
     row.get_by_role("button", name="Seek").click()
     expect(page.get_by_role("dialog", name="Seek to before-purge")).to_be_visible()
-    page.reload()  # the dialog has an address too
+    page.reload()  # the dialog has an address, too
     expect(page.locator(".plan")).to_contain_text("10 acked messages will be delivered again, and 0 messages skipped.")
     submit(page, "Seek")
     expect(result(page)).to_have_text("The backlog is now 10 messages.")

@@ -19,7 +19,7 @@ TOPIC = "projects/moved/topics/t"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server with a project whose clock stands three days ahead, and with one leased message."""
+    """Yield a server with a project whose clock is three days ahead, and with one leased message."""
     with ServerProcess(tmp_path_factory.mktemp("time"), "--memory", "--testing", doors=("http",)) as server:
         with Client(server.addresses["http"]) as admin:
             admin.post("/projects/moved/clock/freeze", {})
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def page(browser: Browser, server: ServerProcess) -> Iterator[Page]:
-    """A page in New York, with a clock that is five minutes fast."""
+    """Yield a page in New York, with a clock that is five minutes fast."""
     context = browser.new_context(base_url=f"http://{server.addresses['http']}", timezone_id="America/New_York")
     page = context.new_page()
     page.clock.install(time=datetime.now(UTC) + timedelta(minutes=5))
@@ -60,7 +60,8 @@ def test_ages_and_deadlines_use_the_projects_time(page: Page) -> None:
     page.goto("/#/overview")
     expect(page.locator(".tile", has_text="Oldest unacked")).to_contain_text("3 d")
     page.goto(address("subscriptions", "here-sub"))
-    expect(lease.locator("td").last).to_have_text(re.compile(r"^in (10 min|9 min \d+ s)$"))  # not of the browser
+    # not the zone of the browser
+    expect(lease.locator("td").last).to_have_text(re.compile(r"^in (10 min|9 min \d+ s)$"))
 
 
 def test_a_typed_time_is_in_the_browsers_zone(page: Page, server: ServerProcess) -> None:

@@ -1,4 +1,4 @@
-"""Waiting messages on the page of a subscription, and what they wait for."""
+"""Waiting messages on the page of a subscription, and the reasons why they wait."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_messages_behind_an_ordering_key(page: Page, admin: Client) -> None:
 
 
 def test_messages_behind_many_leases(page: Page, admin: Client) -> None:
-    """Leased messages come first in the backlog, and more of them than the page shows."""
+    """Leased messages come first in the backlog, and there are more of them than the page shows."""
     messages = [{"data": f"m{number}", "ordering_key": f"key-{number % 30}"} for number in range(31)]
     make_topic(
         admin, "waits-behind", messages, "waits-behind-sub", enable_message_ordering=True, ack_deadline_seconds=600

@@ -19,7 +19,7 @@ class Packages(NamedTuple):
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
-    """As `make build` makes them."""
+    """Build the packages as `make build` does."""
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
     subprocess.run(command, check=True, cwd=ROOT, capture_output=True)

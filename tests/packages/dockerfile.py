@@ -1,7 +1,7 @@
-"""The steps of the Dockerfile, carried out in a bare folder that stands for the file system of the image.
+"""The steps of the Dockerfile, run in an empty folder that stands for the file system of the image.
 
-There is one folder for all stages: what a later stage copies from an earlier one is at the same place. Absolute paths
-of the image are paths below that folder.
+All stages share one folder, so a file that a later stage copies from an earlier one is at the same place. Absolute
+paths of the image are paths below that folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 def base_python() -> str:
-    """An interpreter that every user of this machine can start, as the base image has one."""
+    """Return an interpreter that every user of this machine can start, as in the base image."""
     for name in (sys._base_executable, "/usr/local/bin/python3", "/usr/bin/python3"):
         folders = Path(name).resolve().parents
         if not Path(name).exists() or not all(folder.stat().st_mode & 0o001 for folder in folders):
@@ -40,7 +40,7 @@ def base_python() -> str:
 
 
 class Image:
-    """What building it leaves: the folder, the environment, and the commands as lists of words."""
+    """The result of a build: the folder, the environment, and the commands as lists of words."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ class Image:
         self._arguments: dict[str, str] = {}
         self.work = folder
         self._ignored = (ROOT / ".dockerignore").read_text().split()
-        for name, target in (("python", base_python()), ("bash", "/bin/bash")):  # what the base image has
+        for name, target in (("python", base_python()), ("bash", "/bin/bash")):  # the variables of the base image
             link = folder / ("usr/local/bin" if name == "python" else "bin") / name
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(target)
@@ -127,6 +127,6 @@ class Image:
         self.user = text
 
     def _nothing(self, text: str) -> None:
-        """What is for whoever runs the image."""
+        """Ignore an instruction that only concerns users of the image."""
 
     _label = _volume = _expose = _stopsignal = _nothing

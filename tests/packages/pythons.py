@@ -1,4 +1,4 @@
-"""The Pythons that the project names, as far as this machine has them, and environments made with them."""
+"""The Python versions that the project names, if this machine has them, and environments with them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def project() -> dict[str, Any]:
 
 
 def named_pythons() -> list[str]:
-    """`3.11` and so on, of the classifiers."""
+    """Return the versions in the classifiers, such as `3.11`."""
     named = [each.rpartition(" :: ")[2] for each in project()["classifiers"] if "Language :: Python :: 3." in each]
-    assert named, "there are some"
+    assert named, "the classifiers name versions"
     return named
 
 
 def find_python(version: str) -> str | None:
-    """An interpreter of that version that starts: this one, one on the path, or one of pyenv's."""
+    """Return a working interpreter of that version: this one, one on the path, or one of pyenv's."""
     for candidate in _candidates(version):
         command = [candidate, "-c", "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"]
         found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
@@ -49,7 +49,7 @@ def _candidates(version: str) -> Iterator[str]:
 
 
 class Environment:
-    """A clean virtual environment with one thing installed in it."""
+    """A clean virtual environment with one package installed in it."""
 
     def __init__(self, folder: Path, python: str, requirement: str) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Environment:
         return self._run([str(self.folder / "bin" / "penstock"), *arguments], SECONDS)
 
     def program(self, source: str, *arguments: str, **variables: str) -> str:
-        """What a program prints."""
+        """Run a program and return its output."""
         return self._run([self.python, "-c", source, *arguments], INSTALL_SECONDS, **variables)
 
     def packages(self) -> set[str]:
@@ -76,7 +76,7 @@ class Environment:
             check=False,
             timeout=seconds,
             env=clean_environment() | variables,
-            cwd=self.folder.parent,  # not the source tree: what is not installed must not be found
+            cwd=self.folder.parent,  # not the source tree, so that only installed packages are found
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout

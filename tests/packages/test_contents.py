@@ -1,4 +1,4 @@
-"""What is in the wheel and in the source package, and what they say of themselves."""
+"""The contents of the wheel and of the source package, and their metadata."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_source_package_can_be_built_and_tested(packages: Packages) -> None:
     assert not [name for name in names if name.endswith((".pyc", ".db")) or name.startswith((".venv", "dist"))]
 
 
-def test_the_metadata_says_what_a_reader_of_an_index_wants_to_know(metadata: Message) -> None:
+def test_the_metadata_describes_the_package_for_an_index(metadata: Message) -> None:
     described = project()
     assert metadata["Name"] == "penstock-broker"  # penstock is another project
     assert metadata["Version"] == described["version"]

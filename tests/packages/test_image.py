@@ -1,7 +1,7 @@
-"""The image, without Docker: its steps as a script in a bare folder, and what they leave, run as another user.
+"""The image without Docker: its steps as a script in an empty folder, and the result, run as another user.
 
-NOT TRIED, for want of a Docker daemon: a build by Docker itself, its size, other processors, Docker's own read-only
-root and volumes (here the user has no right to write anywhere else).
+Not tested, because there is no Docker daemon: a build by Docker itself, its size, other processors, and Docker's own
+read-only root and volumes (here the user has no permission to write anywhere else).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.server_process import ROOT, SECONDS
 
 pytestmark = pytest.mark.nightly
 
-SOMEBODY = "54321"  # no user of this machine, and of no group
+SOMEBODY = "54321"  # a user id and group id that this machine does not use
 
 
 @pytest.fixture(scope="module")
 def image() -> Iterator[Image]:
     folder = Path(tempfile.mkdtemp(prefix="penstock-image-"))
-    folder.chmod(0o755)  # another user has to reach it
+    folder.chmod(0o755)  # another user must be able to open the folder
     try:
         built = Image(folder)
         built.build((ROOT / "Dockerfile").read_text())
@@ -40,7 +40,7 @@ def image() -> Iterator[Image]:
 
 
 class Container(Shim):
-    """A command of the image, as a user who may write into its volumes alone."""
+    """A command of the image, run as a user who can only write into its volumes."""
 
     def __init__(self, image: Image, folder: Path, *command: str, **variables: str) -> None:
         self.image = image
@@ -57,9 +57,9 @@ class Container(Shim):
 
 @pytest.fixture
 def free() -> dict[str, str]:
-    """Free ports, where the image has fixed ones."""
+    """Replace the image's fixed ports by free ones."""
     names = ("PUBSUB", "PUBSUB_SECOND", "READY", "AZURE", "AZURE_BLOB", "AZURE_TABLE", "TEXT")
-    with socket.socket() as taken:  # the health check has to know this one
+    with socket.socket() as taken:  # the health check needs this port
         taken.bind(("", 0))
         http = str(taken.getsockname()[1])
     return {f"PENSTOCK_{name}_PORT": "0" for name in names} | {"PENSTOCK_HTTP_PORT": http}
@@ -88,7 +88,7 @@ def test_its_own_command_serves_any_user_seeds_keeps_and_stops_at_once(
         assert server.health() != 0
     with Container(image, tmp_path, **seeds, **free) as again:
         again.wait_for(r"Ready\.")
-        assert "0 made" in again.output, "the store was kept, so the seed is there already"
+        assert "0 made" in again.output, "the store was kept, so the seed exists already"
         assert again.stop() == 0
     if os.getuid() == 0:
         written = [path for path in image.folder.rglob("*") if path.lstat().st_uid == int(SOMEBODY)]
@@ -113,7 +113,7 @@ def test_secrets_come_from_files(image: Image, free: dict[str, str], tmp_path: P
 
 
 def test_a_module_of_testcontainers_starts_it(image: Image, free: dict[str, str], tmp_path: Path) -> None:
-    """Java, Go and Node by a shell, .NET by the command alone."""
+    """Testcontainers for Java, Go and Node starts the image with a shell, and for .NET with the command alone."""
     start = "gcloud beta emulators pubsub start --host-port 0.0.0.0:0"
     for command in (("/bin/sh", "-c", start), tuple(start.split())):
         with Container(image, tmp_path, *command, **free) as server:

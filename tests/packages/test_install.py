@@ -1,6 +1,7 @@
-"""`pip install penstock-broker[extra] && penstock serve` in a clean environment, on every Python we name.
+"""`pip install penstock-broker[extra] && penstock serve` in a clean environment, on every Python version the project
+names.
 
-A Python that this machine does not have is a skipped test that says so.
+If this machine lacks a version, its test is skipped and says so.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.nightly
 
 QUEUE = "orders"
 TOPIC = "projects/penstock/topics/orders"
-NEEDS = {"pubsub": "google", "flight": "pyarrow"}  # what a door cannot be without; the others need the base only
+NEEDS = {"pubsub": "google", "flight": "pyarrow"}  # packages that a door requires; the other doors need only the base
 OPENED = {"google": {"pubsub"}, "flight": {"flight"}, "spark": {"flight"}, "all": {"pubsub", "flight"}}
 OPENED |= {"test": OPENED["google"]}
 EXTRAS = ("", *project()["optional-dependencies"])
@@ -65,7 +66,7 @@ sys.exit(pytest.main(["-q", str(test)]))
 
 
 class Harness:
-    """A server of a clean environment, and a publish through each of its doors."""
+    """A server in a clean environment, with a publish through each of its doors."""
 
     def __init__(self, environment: Environment, server: ServerProcess) -> None:
         self.environment = environment
@@ -92,12 +93,12 @@ class Harness:
         self.environment.program(BY_SPARK, self.server.addresses["flight"], TOPIC)
 
     def by_delta(self) -> None:
-        """No door is for it; it goes with Spark's."""
+        """Check the extra without a door, which is used with Spark."""
         self.environment.program("import deltalake")
         self.by_text()
 
     def by_test(self) -> None:
-        """The kit has a server of its own."""
+        """Run the test kit, which starts its own server."""
         with tempfile.TemporaryDirectory() as folder:
             self.environment.program(BY_TEST, folder)
         self.by_text()
@@ -120,7 +121,7 @@ class Harness:
 
 @pytest.fixture
 def install(tmp_path: Path) -> Iterator[Callable[[str, str], Environment]]:
-    """Environments are large; none outlives its test."""
+    """Environments are large, so each is removed after its test."""
 
     def make(version: str, requirement: str) -> Environment:
         python = find_python(version)
@@ -134,14 +135,14 @@ def install(tmp_path: Path) -> Iterator[Callable[[str, str], Environment]]:
 
 @pytest.mark.parametrize("version", named_pythons())
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_an_extra_serves_what_it_is_for(
+def test_an_extra_installs_what_its_door_needs(
     install: Callable[[str, str], Environment], packages: Packages, tmp_path: Path, version: str, extra: str
 ) -> None:
     environment = install(version, f"{packages.wheel}[{extra}]" if extra else str(packages.wheel))
     assert environment.penstock("--version").strip() == project()["version"]
     assert "penstock" not in environment.packages(), "the extras must not require the other project of that name"
     opened = OPENED.get(extra, set())
-    ports = dict.fromkeys(("http", "azure", "text", *opened), "0")  # nobody asks for the others
+    ports = dict.fromkeys(("http", "azure", "text", *opened), "0")  # no port is given for the other doors
     with ServerProcess(tmp_path, "--memory", doors=None, ports=ports, python=environment.python) as server:
         harness = Harness(environment, server)
         assert json.loads(harness._ask("GET", f"http://{server.addresses['http']}/health")) == {"status": "ok"}
@@ -160,4 +161,4 @@ def test_the_source_package_installs(
 ) -> None:
     environment = install(version, str(packages.sdist))
     assert environment.penstock("--version").strip() == project()["version"]
-    assert "hatchling" not in environment.packages(), "what builds it is not needed to run it"
+    assert "hatchling" not in environment.packages(), "build tools are not needed at run time"

@@ -1,8 +1,8 @@
-"""The clients of the soak: each a thread that does one thing until it is told to stop.
+"""The clients of the soak test: each is a thread that does one thing until it is stopped.
 
-An actor is gentle (it pauses), unreliable (it gives back, forgets, hangs up and comes again) and
-honest: it notes in the history what it did and saw. Once `calm` is set it only consumes and acks, so that everything
-can be drained. An exception nobody expected ends the soak.
+An actor pauses between its calls, and misbehaves on purpose: it returns messages, forgets them, disconnects and comes
+back. It notes in the history what it did and saw. Once `calm` is set it only consumes and acks, so that all topics can
+be drained. An unexpected exception ends the soak.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 
 from tests.soak.history import History
 
-SECONDS = 60  # of a call; only a failing soak waits so long
+SECONDS = 60  # for a call; only a failing soak waits this long
 
 
 @dataclass
 class Harness:
-    """What all actors share."""
+    """The history and the switches that all actors share."""
 
     addresses: dict[str, str]
     seed: int
     history: History = field(default_factory=History)
-    calm: threading.Event = field(default_factory=threading.Event)  # no more publishes, no more mischief
+    calm: threading.Event = field(default_factory=threading.Event)  # set: no more publishes and no more misbehaviour
     stop: threading.Event = field(default_factory=threading.Event)
     failures: list[str] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ class Actor(threading.Thread):
         return self.harness.stop.is_set()
 
     def chance(self, share: float) -> bool:
-        """Whether to do something bad, now and then, while that is allowed."""
+        """Return whether to misbehave now, with this probability while it is allowed."""
         return not self.harness.calm.is_set() and self.random.random() < share
 
     def open(self) -> None: ...
@@ -67,7 +67,7 @@ class Actor(threading.Thread):
 
 
 class Publisher(Actor):
-    """Publishes numbered messages of a topic, a few at a time."""
+    """An actor that publishes numbered messages of a topic, a few at a time."""
 
     def __init__(
         self,
@@ -108,9 +108,9 @@ class Publisher(Actor):
 
 
 class Consumer(Actor):
-    """Takes messages of a subscription and settles them, most of them well.
+    """An actor that takes messages of a subscription and settles most of them.
 
-    `connect` gives a new connection: what takes messages, acks one, gives one back and hangs up.
+    `connect` gives a new connection, with methods to take messages, ack one, return one and disconnect.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Consumer(Actor):
         super().__init__(harness, name, pause_seconds)
         self._subscription = subscription
         self._connect = connect
-        self._refuse = refuse  # what it never acks
+        self._refuse = refuse  # messages that it never acks
 
     def open(self) -> None:
         self._connection = self._connect()
@@ -137,10 +137,10 @@ class Consumer(Actor):
             if self._refuse(body) or self.chance(0.1):
                 self._connection.give_back(receipt)
             elif self.chance(0.02):
-                pass  # forgotten: it comes again when its time is over
+                pass  # forgotten: the message comes again after its deadline
             elif self._connection.ack(receipt):
                 self.harness.history.confirm_ack(self._subscription, body)
-            if self.chance(0.005):  # it hangs up with messages in hand
+            if self.chance(0.005):  # disconnects while it holds messages
                 self._connection.hang_up()
                 self._connection = self._connect()
                 return
@@ -150,14 +150,14 @@ class Consumer(Actor):
 
 
 class Connection:
-    """How a consumer reaches its subscription."""
+    """The connection of a consumer to its subscription."""
 
     def take(self) -> Iterable[tuple[str, str]]:
-        """Bodies and receipts, as they come."""
+        """Return bodies and receipts as they come."""
         raise NotImplementedError
 
     def ack(self, receipt: str) -> bool:
-        """Whether the broker has confirmed it."""
+        """Ack a message, and return whether the broker has confirmed it."""
         raise NotImplementedError
 
     def give_back(self, receipt: str) -> None:

@@ -1,4 +1,4 @@
-"""Pub/Sub over gRPC and REST, as the actors of the soak use it."""
+"""Pub/Sub over gRPC and REST, for the actors of the soak."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Grpc:
 
 
 class Pull(Connection):
-    """One Pull after the other."""
+    """A consumer that sends one Pull after the other."""
 
     def __init__(self, address: str, subscription: str) -> None:
         self._grpc = Grpc(address)
@@ -60,7 +60,7 @@ class Pull(Connection):
         except grpc.RpcError as error:
             if error.code() not in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT):
                 raise
-            return False  # too late: an exactly-once subscription says so
+            return False  # too late, as an exactly-once subscription reports
         return True
 
     def give_back(self, receipt: str) -> None:
@@ -76,7 +76,7 @@ class Pull(Connection):
 
 
 class Streaming(Connection):
-    """A StreamingPull; an ack on it has no answer, so none is confirmed."""
+    """A StreamingPull consumer. An ack has no answer, so none is confirmed."""
 
     def __init__(self, address: str, subscription: str) -> None:
         self._grpc = Grpc(address)
@@ -121,11 +121,11 @@ class Streaming(Connection):
 
 
 class _Reader(threading.Thread):
-    """Hands on what a stream brings."""
+    """A thread that passes on the responses of a stream."""
 
     def __init__(self, stream: Any, arrived: queue.SimpleQueue[Any]) -> None:
         super().__init__(daemon=True)
-        self.expected = False  # that it ends
+        self.expected = False  # the end of the stream
         self._stream = stream
         self._arrived = arrived
 

@@ -1,14 +1,12 @@
-"""What clients of all doors did and saw, and whether a broker may have done so.
+"""The history of the clients of all doors, and the check of it.
 
-Written from the promises, not from the broker:
-    lost          a publish was answered, and a subscription of the topic saw the message neither itself nor among its
-                  dead letters
-    unexpected    somebody was given a message that nobody tried to publish
-    came again    an ack of an exactly-once subscription was confirmed, and the message was given out afterwards
-    out of order  a key's messages came for the first time in another order than they were published
-    repeated      one reading of the log showed a message twice
-A client notes an attempt before it publishes, an acceptance after the answer, a delivery as soon as it has it and
-before it settles it. So what one client noted after another was answered did happen after it.
+The check is written from the promises, and not from the code of the broker:     lost          a publish was answered,
+and the message was neither in a subscription of the topic nor among its                   dead letters     unexpected
+a client received a message that no client tried to publish     came again    an ack of an exactly-once subscription was
+confirmed, and the message was delivered afterwards     out of order  first deliveries of a key's messages came in
+another order than they were published     repeated      one reading of the log showed a message twice A client notes an
+attempt before it publishes, an acceptance after the answer, and a delivery before it settles it. So if one client has
+its answer before another one makes a note, the events happened in this order.
 """
 
 from __future__ import annotations
@@ -20,18 +18,18 @@ from typing import NamedTuple
 
 
 class Expected(NamedTuple):
-    """A subscription and what was promised for it."""
+    """A subscription and its promises."""
 
     name: str
     topic: str
-    dead_letters: str = ""  # the subscription where its dead letters are read
+    dead_letters: str = ""  # the subscription that reads its dead letters
     exactly_once: bool = False
     ordered: bool = False
-    log: bool = False  # a reading of the log itself: nothing comes twice
+    log: bool = False  # a reading of the log itself, which shows no message twice
 
 
 class History:
-    """Filled by many threads."""
+    """A record that many threads fill."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,12 +60,12 @@ class History:
 
 
 def key_of(body: str) -> str:
-    """Bodies of messages with a key are written `publisher|key|number`."""
+    """Return the key of a body. Bodies of messages with a key have the form `publisher|key|number`."""
     return body.split("|")[1] if body.count("|") == 2 else ""
 
 
 def problems(history: History, expected: list[Expected]) -> list[str]:
-    """What should not have happened, at most a few lines of each kind."""
+    """Return the broken promises, with at most a few lines for each kind."""
     return [line for each in expected for line in _of_one(history, each)]
 
 

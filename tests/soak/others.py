@@ -1,4 +1,4 @@
-"""The other doors, as the actors of the soak use them: Azure, text, Flight, and peers that hang up half way."""
+"""The other doors for the actors of the soak: Azure, text, Flight, and peers that disconnect in the middle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.soak.actors import SECONDS, Actor, Connection, Harness
 
 
 class Azure(Connection):
-    """A message that is not deleted is seen again after two seconds."""
+    """A consumer of a queue. A message that is not deleted is visible again after two seconds."""
 
     def __init__(self, address: tuple[str, int], queue: str) -> None:
         self._connection = http.client.HTTPConnection(*address, timeout=SECONDS)
@@ -56,7 +56,7 @@ class Azure(Connection):
         return status == 204
 
     def give_back(self, receipt: str) -> None:
-        with suppress(AssertionError):  # too late: it is somebody else's
+        with suppress(AssertionError):  # too late: another consumer has it
             self.ask("PUT", f"{self._queue}/messages/{receipt}&visibilitytimeout=0")
 
     def hang_up(self) -> None:
@@ -82,7 +82,7 @@ class Text(Connection):
 
     def ack(self, receipt: str) -> bool:
         self._held.pop(receipt).ack()
-        return False  # it has no answer
+        return False  # this ack has no answer
 
     def give_back(self, receipt: str) -> None:
         self._held.pop(receipt).give_back()
@@ -110,7 +110,7 @@ class FlightUpload:
 
 
 class FlightReader(Actor):
-    """Reads a topic from its first message to its last, behind a cursor that keeps what it has not read."""
+    """An actor that reads a topic from its first message to its last, with a cursor that keeps unread messages."""
 
     def __init__(self, harness: Harness, name: str, topic: str) -> None:
         super().__init__(harness, name, pause_seconds=0.5)
@@ -144,7 +144,7 @@ class FlightReader(Actor):
 
 
 class HalfWay(Actor):
-    """Begins requests on every door and hangs up before they are whole."""
+    """An actor that starts requests on every door and disconnects before they are complete."""
 
     def over(self) -> bool:
         return self.harness.calm.is_set() or self.harness.stop.is_set()

@@ -1,8 +1,8 @@
-"""A server whose caches hold next to nothing, so that every reader meets every edge of them.
+"""A server with tiny caches, so that every reader meets their limits.
 
     python -m tests.soak.serve FILE --http-port=0 ...      with the flags of `penstock serve`
 
-On SIGUSR1 it writes to FILE what of it only the garbage collector can free, as JSON: names of classes and numbers.
+On SIGUSR1 it writes the objects that only the garbage collector can free to FILE, as JSON: names of classes and counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checker of the soak finds what it is there for, and nothing else."""
+"""The checker of the soak finds every broken promise, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def good() -> History:
         history.attempt("topic", body)
         if body != "in doubt":
             history.accept("topic", body)
-    for body in ("p|a|1", "p|b|1", "p|a|1", "p|a|2"):  # the first came twice before its ack
+    for body in ("p|a|1", "p|b|1", "p|a|1", "p|a|2"):  # the first one came twice before its ack
         history.deliver("all", body)
     history.confirm_ack("all", "p|a|1")
     history.deliver("log", "p|a|1", "p|a|2", "p|b|1", "in doubt")

@@ -1,8 +1,8 @@
-"""All doors at once, several consumers for each subscription, caches that hold next to nothing, unreliable clients.
+"""All doors at once, with several consumers for each subscription, tiny caches and unreliable clients.
 
-Twenty seconds in `make test`, thirty minutes in `make nightly` (PENSTOCK_SOAK_SECONDS names another time). At the end
-everything is drained, and the history of what every client did and saw is judged by `tests/soak/history.py`; memory
-and open files of the server have not grown, it is well, and nothing unexpected happened inside.
+The soak takes twenty seconds in `make test` and thirty minutes in `make nightly` (PENSTOCK_SOAK_SECONDS sets another
+time). At the end all subscriptions are drained, and `tests/soak/history.py` checks the history of all clients. Memory
+and open files of the server must not have grown, the server must be healthy, and must have no internal errors.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tests.soak.google import PUBLISHER, SUBSCRIBER, Grpc, Pull, Rest, Streaming
 from tests.soak.history import Expected, problems
 from tests.soak.others import Azure, FlightReader, FlightUpload, HalfWay, Text
 
-DRAIN_SECONDS = 120  # only a failing soak waits so long
-LONG_SECONDS = 120  # memory is judged from here on: before that, everything is still warming up
-GARBAGE_MAX = 1000  # objects in cycles, after tens of thousands of requests: none of them makes one
+DRAIN_SECONDS = 120  # only a failing soak waits this long
+LONG_SECONDS = 120  # memory is measured from here on, because it grows while the server warms up
+GARBAGE_MAX = 1000  # objects in cycles, after tens of thousands of requests; a request must not create any
 TOPICS, SUBSCRIPTIONS = "projects/p/topics/", "projects/p/subscriptions/"
 NOTES_TOPIC, NOTES = "projects/penstock/topics/notes", "projects/penstock/subscriptions/notes"
 
@@ -65,7 +65,7 @@ class Server(ServerProcess):
         return text
 
     def metrics(self) -> dict[str, float]:
-        """Every number, those of one name added up."""
+        """Return every metric, with the sum of all series of a name."""
         found: dict[str, float] = {}
         for family in text_string_to_metric_families(self.get("/metrics")):
             for sample in family.samples:
@@ -73,7 +73,10 @@ class Server(ServerProcess):
         return found
 
     def garbage(self) -> dict[str, int]:
-        """What only the garbage collector can free, by class: it looks rarely, and until then it is all held."""
+        """Return the objects that only the garbage collector can free, by class.
+
+        It runs rarely, and they stay until then.
+        """
         self.process.send_signal(signal.SIGUSR1)
         assert wait(self._garbage.exists, SECONDS)
         found: dict[str, int] = json.loads(self._garbage.read_text())
@@ -87,7 +90,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 class Scales(threading.Thread):
-    """Memory in MB and open files of the server and its reader process, as they were over time."""
+    """The memory in MB and the open files of the server and its reader process over time."""
 
     def __init__(self, pid: int, every_seconds: float) -> None:
         super().__init__(daemon=True)
@@ -109,7 +112,7 @@ class Scales(threading.Thread):
         self.join()
 
     def growth(self) -> dict[str, tuple[float, float]]:
-        """The medians of the first and the last third, without the first fifth."""
+        """Return the medians of the first and the last third, without the first fifth."""
         found = {}
         for name, values in self.seen.items():
             warm = values[len(values) // 5 :]
@@ -144,7 +147,7 @@ def prepare(harness: Harness) -> None:
     azure, text = Azure(harness.address("azure"), "orders"), Text(harness.addresses["text"], "notes")
     azure.create()
     harness.history.attempt("notes", "first")
-    text.publish(["first"])  # a queue of this door is made by its first message
+    text.publish(["first"])  # the first message creates a queue of this door
     harness.history.accept("notes", "first")
     azure.hang_up()
     text.hang_up()
@@ -234,17 +237,17 @@ def test_all_doors_keep_their_promises_for_long(server: Server, rounds: Callable
 
 
 def drain(harness: Harness, server: Server) -> bool:
-    """Whether every message is settled, however slow the clients are: a backlog that no longer shrinks is stuck."""
+    """Wait until every message is settled, however slow the clients are. A backlog that no longer shrinks is stuck."""
     left, until = float("inf"), time.monotonic() + DRAIN_SECONDS
     while left and not harness.failures and time.monotonic() < until:
-        time.sleep(0.5)  # a backlog is only there to be asked for
+        time.sleep(0.5)  # a backlog has no event, so it is polled
         before, left = left, server.metrics()["penstock_backlog_messages"]
         until = time.monotonic() + DRAIN_SECONDS if left < before else until
     return not left
 
 
 def check_health(server: Server) -> None:
-    """Nobody is connected any more but us: what was held for clients is released."""
+    """Check that the server holds nothing for clients that have disconnected."""
     assert wait(lambda: server.metrics()["penstock_buffer_bytes"] == 0, SECONDS)
     assert '"ok"' in server.get("/health")
     assert not {name: value for name, value in server.metrics().items() if "internal" in name and value}
@@ -259,7 +262,7 @@ def check_growth(scales: Scales, seconds: int) -> None:
 
 
 def wait(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether something came about within a time; asked twice a second."""
+    """Check a condition twice a second, and return whether it became true in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if condition():

@@ -1,7 +1,7 @@
 """Shared fixtures of Spark tests: a session and a server for each test process, and topics for each test.
 
-A session costs eight seconds and a server one, so there is one of each; tests keep apart by the
-names of their topics. Only a test that stops or breaks a server starts its own.
+A session takes eight seconds to start and a server one, so there is one of each. Tests use topics with different names.
+Only a test that stops or breaks a server starts its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MakeTopic = Callable[..., str]
 
 @pytest.fixture(scope="session", autouse=True)
 def _java(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The machine's, or the bundled one: nothing is installed by hand. It starts lean, and its Pythons too."""
+    """Use the Java of the machine, or the bundled one. Java and Python workers start with few threads and modules."""
     use_java(os.environ)
     os.environ["SPARK_SUBMIT_OPTS"] = LEAN
     python = worker_python(tmp_path_factory.mktemp("python"))
@@ -33,7 +33,7 @@ def _java(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a data folder and every door open, until the last test."""
+    """Yield a server with a data folder and all doors, until the last test."""
     folder = tmp_path_factory.mktemp("broker")
     with Server(folder, "--data", str(folder / "data")) as running:
         yield running
@@ -41,11 +41,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The session of this test process."""
+    """Yield the session of this test process."""
     folder = tmp_path_factory.mktemp("spark")
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pyspark on its libraries: not ours to mend
+        warnings.simplefilter("ignore")  # pyspark and its libraries, which this project cannot change
         from pyspark.sql import SparkSession
 
         session = (
@@ -69,7 +69,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def make_topic(server: Server) -> MakeTopic:
-    """`make_topic(b"a", b"b")`: a new topic with these messages, by its full name."""
+    """Return a function that creates a topic: `make_topic(b"a", b"b")` publishes these messages and returns its
+    full name.
+    """
 
     def make(*rows: bytes, name: str = "") -> str:
         topic = f"projects/penstock/topics/{name or 't-' + uuid.uuid4().hex[:12]}"
@@ -83,7 +85,7 @@ def make_topic(server: Server) -> MakeTopic:
 
 @pytest.fixture
 def read(spark: Any, server: Server) -> Callable[..., Any]:
-    """`read(topic, option="value")`: a batch DataFrame of a topic."""
+    """Return a function that reads a topic: `read(topic, option="value")` returns a batch DataFrame."""
 
     def load(topic: str | None = None, **options: Any) -> Any:
         chosen = {"endpoint": server.endpoint} | ({"topic": topic} if topic else {}) | options
@@ -94,7 +96,9 @@ def read(spark: Any, server: Server) -> Callable[..., Any]:
 
 @pytest.fixture
 def read_stream(spark: Any, server: Server) -> Callable[..., Any]:
-    """`read_stream(topic, option="value")`: a streaming DataFrame of a topic, from its earliest message."""
+    """Return a function that reads a stream: `read_stream(topic, option="value")` reads a topic from its earliest
+    message.
+    """
 
     def load(topic: str | None = None, **options: Any) -> Any:
         chosen = {"endpoint": server.endpoint} | ({"topic": topic} if topic else {}) | options
@@ -111,7 +115,7 @@ def checkpoint(tmp_path: Path) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A user-defined function of Spark warns of our pandas, which is newer than Spark has tried."""
+    """Ignore a warning of user-defined functions. The installed pandas is newer than those that Spark has tested."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(

@@ -1,4 +1,4 @@
-"""Delta tables read without a Delta library: the log is JSON, its files are Parquet."""
+"""A reader of Delta tables without a Delta library: the log is JSON, and its files are Parquet."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tests.server_process import SECONDS
 
-# DuckDB is built with nanobind, which reports every object that is alive when its process ends. A process of tests
-# has threads that hold some, so DuckDB gets a process of its own.
+# DuckDB is built with nanobind, which reports every object that is alive when its process ends. Threads of a test
+# process keep some objects alive, so DuckDB runs in a process of its own.
 READ_BY_DUCKDB = """
 import sys
 import duckdb
@@ -29,7 +29,10 @@ with duckdb.connect() as session:
 
 
 def files_in_log(folder: Path) -> list[tuple[Path, dict[str, str | None]]]:
-    """Every file of the table and its partition values; a path of the log is a URL, to be read as one, once."""
+    """Return every file of the table with its partition values.
+
+    A path in the log is a URL, and must be decoded once.
+    """
     lines = [line for log in sorted((folder / "_delta_log").glob("*.json")) for line in log.read_text().splitlines()]
     added = [json.loads(line)["add"] for line in lines if "add" in json.loads(line)]
     return [(folder / unquote(each["path"]), each["partitionValues"]) for each in added]

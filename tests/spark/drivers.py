@@ -1,7 +1,7 @@
 """Spark drivers in separate processes, which tests kill with their children.
 
-A driver leads a session, and what belongs to the session is its own: Java, Python workers, the
-daemons that leave its process group. It is ended by its ids, and nothing else is.
+A driver leads a session of processes: Java, Python workers, and daemons that leave its process group. All of them are
+ended by their ids, and no other process is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import psutil
 
 from tests.time_limit import STACKS, dump_stacks
 
-SECONDS = 300.0  # only a failing test waits so long
+SECONDS = 300.0  # only a failing test waits this long
 PROGRAMS = Path(__file__).parent / "programs"
-# A Java of a test lives for seconds: compiling much, and collecting on many threads, is not worth its while.
+# Java lives for seconds in a test, so thorough compilation and parallel garbage collection do not pay off.
 LEAN = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
@@ -29,7 +29,7 @@ LEAN = (
 
 
 class Driver:
-    """A running program; what it prints is read as it comes, what it complains of is kept in a file."""
+    """A running program. Its output is read as it comes, and its standard error goes to a file."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self.complaints = folder / f"complaints-{os.urandom(4).hex()}.txt"
@@ -51,7 +51,7 @@ class Driver:
         self.process.stdin.flush()
 
     def hear(self, wanted: str) -> None:
-        """Wait until it prints this line."""
+        """Wait until the program prints this line."""
         assert self.process.stdout is not None
         with self._deadline():
             if any(line.strip() == wanted for line in self.process.stdout):
@@ -59,14 +59,16 @@ class Driver:
         raise AssertionError(f"the driver never said {wanted!r}: {self.complained()}")
 
     def finish(self, seconds: float = SECONDS) -> str:
-        """Wait for its end, which is to be a good one; what it printed."""
+        """Wait until the program ends successfully, and return its output."""
         with self._deadline(seconds):
             said, _ = self.process.communicate()
         assert self.process.returncode == 0, self.complained()
         return said
 
     def complained(self) -> str:
-        """The end of what it complained of, without Java's frames; all of it with the stacks of a driver that hung."""
+        """Return the end of its standard error without Java's frames, or all of it with the stacks of a driver that
+        hung.
+        """
         text = self.complaints.read_text()
         if STACKS in text:
             return text
@@ -88,7 +90,7 @@ class Driver:
         self.kill()
 
     def kill(self) -> None:
-        """End all of it at once, as a machine does that loses its power."""
+        """Kill all processes at once, as a power failure would."""
         while members := self.members():
             for pid in members:
                 with suppress(ProcessLookupError):
@@ -98,7 +100,7 @@ class Driver:
     def members(self) -> list[int]:
         """Return the live processes of its session, and its children that have left the session."""
         found = set(_session(self.process.pid))
-        if self.process.poll() is None:  # or the id may be somebody else's by now
+        if self.process.poll() is None:  # after its end, another process may have its id
             with suppress(psutil.NoSuchProcess):
                 found.update(psutil.Process(self.process.pid).children(recursive=True))
         return [process.pid for process in found if _is_alive(process)]
@@ -125,8 +127,10 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def worker_python(folder: Path) -> str:
-    """A Python for Spark's workers that takes pyspark from where it is installed: Spark would have them read it out of
-    a zip, and compile it, each of them, which is a third of what a short run costs."""
+    """Return a Python for Spark's workers that imports the installed pyspark.
+
+    By default each worker reads and compiles pyspark from a zip, which takes a third of a short run.
+    """
     python = folder / "worker-python"
     if not python.exists():
         python.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {sys.executable} "$@"\n')
@@ -135,7 +139,7 @@ def worker_python(folder: Path) -> str:
 
 
 def environment_of(folder: Path) -> dict[str, str]:
-    """The environment of a driver."""
+    """Return the environment of a driver."""
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "PYSPARK_"))},
         "PYSPARK_PYTHON": worker_python(folder),
@@ -147,7 +151,7 @@ def environment_of(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def started(folder: Path, program: str, *arguments: str) -> Iterator[Driver]:
-    """One of our programs, until the end of the block."""
+    """Run a program from the folder `programs` until the end of the block."""
     driver = Driver([sys.executable, str(PROGRAMS / program), *arguments], folder, environment_of(folder))
     try:
         yield driver

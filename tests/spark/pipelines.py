@@ -15,7 +15,7 @@ from tests.spark.servers import Server
 
 
 def build(text: str, folder: Path, server: Server, name: str = "") -> Pipeline:
-    """A pipeline on a server; the folder's name keeps the cursors of tests apart."""
+    """Return a pipeline on a server. The folder's name separates the cursors of tests."""
     content: dict[str, Any] = tomllib.loads(text)
     content["pipeline"] = {"endpoint": server.endpoint, "name": name or f"p-{folder.name}"[:60]}
     pipeline, problems = build_pipeline(content, folder=folder, name="test")
@@ -29,14 +29,14 @@ def run(spark: Any, pipeline: Pipeline, *, stop: threading.Event | None = None, 
 
 
 def run_one(spark: Any, pipeline: Pipeline) -> Progress:
-    """Run a pipeline of one flow that is to succeed."""
+    """Run a pipeline with one flow that must succeed."""
     (progress,) = run(spark, pipeline).progress.values()
     assert progress.failure is None, progress.failure
     return progress
 
 
 def forget_last_commit(checkpoint: str) -> None:
-    """Remove the commit of the last batch, as if Spark had died before it, so that the batch is repeated."""
+    """Remove the commit of the last batch, so that the batch is repeated as after a crash of Spark."""
     commits = Path(checkpoint) / "commits"
     last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
     last.unlink()

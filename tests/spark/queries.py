@@ -1,6 +1,6 @@
-"""Helpers that run streaming queries to their end or failure.
+"""Helpers that run streaming queries until they end or fail.
 
-A query is always stopped, and waiting has a deadline.
+A query is always stopped, and every wait has a deadline.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SECONDS = 120.0
 
 
 def start(frame: Any, checkpoint: str, sink: dict[str, Any] | None = None, **trigger: Any) -> Any:
-    """A running query: into nothing, or into a topic with the options of `sink`."""
+    """Start a query without a sink, or into a topic with the options of `sink`."""
     writer = frame.writeStream.option("checkpointLocation", checkpoint).trigger(**(trigger or {"availableNow": True}))
     writer = writer.format("penstock").options(**sink) if sink is not None else writer.format("noop")
     return writer.start()
 
 
 def run(frame: Any, checkpoint: str, sink: dict[str, Any] | None = None, **trigger: Any) -> list[dict[str, Any]]:
-    """The progress of a query that ends by itself; batches without rows are left out."""
+    """Run a query until it ends by itself. Return its progress, without batches that have no rows."""
     query = start(frame, checkpoint, sink, **trigger)
     try:
-        assert query.awaitTermination(SECONDS), "the query goes on and on"
+        assert query.awaitTermination(SECONDS), "the query does not end"
         return [progress for progress in _progress(query) if progress["numInputRows"]]
     finally:
         query.stop()
@@ -58,7 +58,7 @@ def failure(action: Callable[[], Any]) -> str:
 
 
 def sentence(words: str) -> str:
-    """Return our sentence from an error of Spark. It must be in the first line of the message."""
+    """Return Penstock's sentence from an error of Spark. It must be in the first line of the message."""
     lines = [line for line in words.splitlines() if line.strip() and not line.endswith("from the Python worker:")]
     assert "penstock: " in lines[0], words
     assert "Traceback" not in words, words
@@ -84,7 +84,7 @@ def failing(frame: Any, flag: Path, on: str = "") -> Any:
 
 
 def wait_until(true: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Wait for something that Spark does not announce. A wait in vain writes the stacks of all processes."""
+    """Wait for a condition that Spark does not announce. A timeout writes the stacks of all processes."""
     until = time.monotonic() + seconds
     while not true():
         if time.monotonic() >= until:
@@ -97,7 +97,7 @@ def wait_until(true: Callable[[], bool], seconds: float = SECONDS) -> None:
 
 
 def uncommit(checkpoint: str) -> int:
-    """Make Spark run the last batch of a checkpoint again, as after a crash before it was noted as done."""
+    """Make Spark run the last batch of a checkpoint again, as after a crash before its commit."""
     commits = Path(checkpoint, "commits")
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     for path in [commits / str(last), commits / f".{last}.crc"]:
@@ -108,12 +108,12 @@ def uncommit(checkpoint: str) -> int:
 
 
 def into(server: Server, topic: str, **options: Any) -> dict[str, Any]:
-    """The options of a sink."""
+    """Return the options of a sink."""
     return {"endpoint": server.endpoint, "topic": topic} | options
 
 
 def arrow_schema(columns: Sequence[str] = COLUMNS) -> pa.Schema:
-    """The columns of every batch that is read."""
+    """Return the Arrow schema of every batch that is read."""
     known = {
         "topic": pa.string(),
         "offset": pa.int64(),

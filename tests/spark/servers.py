@@ -22,7 +22,8 @@ class Server(ServerProcess):
     # ------------------------------------------------------------------ through the Flight door
 
     def client(self) -> flight.FlightClient:
-        own = [("grpc.use_local_subchannel_pool", 1)]  # no connection of another client, perhaps to a killed server
+        # no connection of another client, which may lead to a killed server
+        own = [("grpc.use_local_subchannel_pool", 1)]
         return flight.FlightClient(f"grpc://{self.endpoint}", generic_options=own)
 
     def ask(self, action: str, **body: Any) -> dict[str, Any]:
@@ -45,12 +46,12 @@ class Server(ServerProcess):
             writer.write_batch(batch)
             answer = answers.read()
             if answer is None:
-                writer.close()  # raises what the server said instead
+                writer.close()  # raises the error of the server
             assert "published" in json.loads(answer.to_pybytes())
             writer.close()
 
     def rows(self, topic: str) -> list[dict[str, Any]]:
-        """All that a topic holds."""
+        """Return all messages of a topic."""
         bound = next(iter(self.ask("bounds", topics=[topic])["topics"].values()))
         ticket = {"topic": topic, "first": bound["head"], "until": bound["tail"]}
         with self.client() as client:

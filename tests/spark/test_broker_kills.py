@@ -1,7 +1,6 @@
 """A broker killed and restarted under running queries, which continue, or fail and continue after a restart.
 
-The broker dies as a process does that is killed, with its port and its folder taken over by the
-next one; the queries see nothing of that but calls that fail.
+The next broker has the same port and folder, so the queries only see calls that fail.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from tests.spark.servers import Server
 Rounds = Callable[[int, int], int]
 
 SOURCE, PLAIN, SHUFFLED = (f"projects/penstock/topics/{name}" for name in ("source", "plain", "shuffled"))
-ROWS = 60  # published while a broker lives
+ROWS = 60  # published in the lifetime of one broker
 
 
 def relay(spark: Any, endpoint: str, folder: Path, sink: str, retry_seconds: int, **trigger: Any) -> Any:
-    """A query from the source to a sink: its rows as they are, or shuffled and under a transaction."""
+    """Start a query from the source to a sink: rows as they are, or shuffled rows in a transaction."""
     shuffled = sink == SHUFFLED
     access = {"endpoint": endpoint, "retryTimeoutSeconds": retry_seconds}
     rows = (
@@ -61,7 +60,8 @@ def test_queries_outlive_a_broker_that_is_killed(spark: Any, tmp_path: Path, rou
                     queries.append(relay(spark, server.endpoint, tmp_path, PLAIN, 60))
                 server.publish(SOURCE, data(lives)[life * ROWS : (life + 1) * ROWS])
                 if not life:
-                    # Not both at once: Spark trips when two queries of a session send their first tasks together.
+                    # The second query starts later, because Spark fails when two queries of a session send their first
+                    # tasks together.
                     wait_until(lambda: bool(queries[0].recentProgress) or not queries[0].isActive)
                     queries.append(relay(spark, server.endpoint, tmp_path, SHUFFLED, 60))
                 if life < lives - 1:
@@ -80,7 +80,7 @@ def prepare(server: Server) -> dict[str, str]:
 
 
 def die_in_the_middle(server: Server, queries: list[Any], published: int, chance: random.Random) -> None:
-    """Kill the broker when a sink has some more rows, or all rows that were published."""
+    """Kill the broker when a sink has some more rows, or all published rows."""
     watched = chance.choice([PLAIN, SHUFFLED])
     wanted = min(server.tail(watched) + chance.randint(1, 40), published)
     wait_until(lambda: has_come(server, watched, wanted) or not all(query.isActive for query in queries))
@@ -90,7 +90,7 @@ def die_in_the_middle(server: Server, queries: list[Any], published: int, chance
 
 
 def has_come(server: Server, topic: str, tail: int) -> bool:
-    """Whether a topic has got so far; waits a moment in the broker."""
+    """Return whether a topic has this tail, after a short wait in the broker."""
     known = server.ask("bounds", topics=[topic], after={topic: tail - 1}, wait_seconds=0.5)
     return bool(known["topics"][topic]["tail"] >= tail)
 

@@ -1,7 +1,7 @@
 """A standalone cluster from the pip package: a master, two workers, and a stream whose tasks run in other processes.
 
-The cluster is started once for all of these, each of its processes leads a session, and they are
-ended by their ids. Executors that do not have the data source run a Python that cannot see it.
+All tests of the file share the cluster. Each of its processes leads a session, and the processes are ended by their
+ids. Executors without the data source run a Python that cannot import it.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def alive_workers(page: int) -> int:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
             return int(json.load(answer)["aliveworkers"])
-    except (OSError, ValueError):  # not started, or its page answers before its JSON does
+    except (OSError, ValueError):  # not started, or the JSON of its page is not there yet
         return 0
 
 
 def bare_python(folder: Path) -> str:
-    """A Python with everything but the data source: it does not look at what is installed in place."""
+    """Write a Python without the data source. It does not read the site folder, where the data source is linked."""
     python = folder / "bare-python"
     packages = sysconfig.get_paths()["purelib"]
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}:$DRIVER_PATH:$PYTHONPATH" exec {sys.executable} -S "$@"\n')
@@ -100,7 +100,7 @@ def zipped(folder: Path) -> str:
 
 
 def relayed(cluster: Cluster, server: Server, name: str, **submitted: object) -> None:
-    """Run both relays to the end of a topic of their own, on the cluster; all rows are there, once."""
+    """Run both relays to the end of their own topic on the cluster. All rows must be there once."""
     source, plain, shuffled = (f"projects/penstock/topics/{name}-{role}" for role in ("source", "plain", "shuffled"))
     for topic in (source, plain, shuffled):
         server.ask("topic.ensure", topic=topic)
@@ -123,7 +123,8 @@ def test_a_stream_runs_on_a_cluster(cluster: Cluster, server: Server) -> None:
 def test_executors_get_the_source_as_a_zip(cluster: Cluster, server: Server) -> None:
     zip_file = zipped(cluster.folder)
     python = bare_python(cluster.folder)
-    # Spark does not put the zip on the path of a source that it found by itself; where executors unpack it is known.
+    # Spark does not add the zip to the path of a source that it found by itself, but the folder where executors unpack
+    # it is known.
     flags = ("--py-files", zip_file, "--conf", f"spark.executorEnv.PYTHONPATH={Path(zip_file).name}")
     relayed(cluster, server, "zipped", flags=flags, PYSPARK_PYTHON=python, DRIVER_PATH=str(SOURCES))
 

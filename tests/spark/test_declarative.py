@@ -1,6 +1,6 @@
 """The Spark Declarative Pipelines project in the examples, run twice as its README says.
 
-What the README tells the user to run is what runs here; only the addresses are other ones.
+The test runs the commands of the README with other addresses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGE = "projects/penstock/topics/large-orders"
 
 
 @pytest.mark.nightly
-def test_the_project_runs_twice_and_takes_only_what_is_new(tmp_path: Path) -> None:
+def test_the_project_runs_twice_and_reads_only_new_messages(tmp_path: Path) -> None:
     project = copied(tmp_path)
     with Server(tmp_path, "--data", str(tmp_path / "data")) as server:
         point_at(project, server, tmp_path)
@@ -32,7 +32,7 @@ def test_the_project_runs_twice_and_takes_only_what_is_new(tmp_path: Path) -> No
             pipeline(project, tmp_path)
             check(project, server, total)
         [cursor] = server.ask("cursor.list", name="declarative-orders")["cursors"]
-        assert cursor["offset"] >= 30  # it follows: what the first run took is not held for ever
+        assert cursor["offset"] >= 30  # a cursor that moves; messages of the first run are not kept forever
 
 
 def copied(folder: Path) -> Path:

@@ -1,7 +1,7 @@
 """A driver killed again and again in the middle of a stream: no message is lost or duplicated.
 
-Each round dies in the middle. A driver is killed when rows of its own have reached a sink and more
-wait at the source, at a moment taken from a printed seed; the checkpoint is then looked at to see what it died in.
+A driver is killed when some of its rows have reached a sink and more wait at the source, at a time from a printed seed.
+The checkpoint then tells in which stage it died.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SOURCE = "projects/penstock/topics/source"
 PLAIN = "projects/penstock/topics/plain"
 SHUFFLED = "projects/penstock/topics/shuffled"
 SINKS = (PLAIN, SHUFFLED)
-LEAD = 200  # how many messages are published ahead of the plain sink: a driver never runs dry
+LEAD = 200  # number of messages published ahead of the plain sink, so that a driver always has input
 
 
 class Feed(threading.Thread):
-    """Publishes numbers to the source, always a little ahead of the sink."""
+    """A thread that publishes numbers to the source, always a little ahead of the sink."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(daemon=True)
@@ -68,7 +68,7 @@ def test_a_driver_killed_in_the_middle_of_a_stream_doubles_and_loses_nothing(tmp
         _drain(survivor)
         _check(server, feed.published)
     print(f"{feed.published} messages; killed {dict(deaths)}")
-    # Or the kills came between batches, and proved nothing.
+    # Otherwise all kills came between batches, and proved nothing.
     assert deaths["in a batch"] >= sum(deaths.values()) / 4
     assert deaths["with rows of it published"] >= 1
 
@@ -76,19 +76,20 @@ def test_a_driver_killed_in_the_middle_of_a_stream_doubles_and_loses_nothing(tmp
 def _storm(
     stack: ExitStack, server: Server, folder: Path, chance: random.Random, rounds: int
 ) -> tuple[Counter[str], Driver]:
-    """Kill so many drivers; what they died in, and one that is ready to go on."""
+    """Kill this many drivers. Return the stages in which they died, and a driver that is ready to continue."""
     deaths: Counter[str] = Counter()
     following = _driver(stack, server, folder, SINKS)
     for number in range(rounds):
         watched = SHUFFLED if number % 3 == 0 else PLAIN
         driver = following
-        # The next one starts beside it. A transaction costs as much again, so it is there in every third round.
+        # The next driver starts meanwhile. A transaction costs as much again, so it is only in every third round.
         following = _driver(stack, server, folder, [PLAIN] if (number + 1) % 3 and number + 1 < rounds else SINKS)
         base = server.tail(watched)
         driver.hear("session")
         driver.say("go")
         _await_rows(server, driver, watched, base + chance.randint(1, 120))
-        # Rows that are seen are of a batch that is not done yet: every other round dies at once, the rest anywhere.
+        # Visible rows belong to a batch that is not done yet. Every other driver dies at once, and the others at any
+        # time.
         threading.Event().wait(number % 2 * 0.6 * chance.random())
         driver.kill()
         deaths.update(_died_in(server, folder, watched))

@@ -1,7 +1,7 @@
 """The output that a user sees after a mistake: one sentence, within seconds, without Java frames.
 
-One driver makes all the mistakes, as a driver costs more than all of them; what it prints is what
-Python prints of an error that nobody caught.
+One driver makes all the mistakes, because its start takes longer than all of them. It prints errors as Python prints
+uncaught ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from tests.spark.drivers import started
 from tests.spark.servers import Server
 
-SECONDS_MAX = 30.0  # on a machine that has other things to do; a second or two when it has not
+SECONDS_MAX = 30.0  # on a busy machine; usually a second or two
 NOBODY = "cannot reach the broker at 127.0.0.1:1 (connection refused); is it running, and is --flight-port open?"
 NOWHERE = "topic not found: projects/penstock/topics/no-such-topic"
 SAID = {
@@ -35,7 +35,7 @@ SAID = {
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory, server: Server) -> dict[str, tuple[float, str]]:
-    """Seconds and what was printed, by mistake."""
+    """Return seconds and output by mistake."""
     folder = tmp_path_factory.mktemp("mistakes")
     server.ask("topic.ensure", topic="here")
     server.publish("here", [b"a message"])
@@ -53,7 +53,7 @@ def test_a_mistake_is_one_sentence_in_seconds(seen: dict[str, tuple[float, str]]
     seconds, text = seen[mistake]
     assert seconds < SECONDS_MAX
     trace, _, error = text.partition("pyspark.errors.")
-    assert "penstock: " not in trace  # said once, in the error itself
+    assert "penstock: " not in trace  # only once, in the error itself
     [sentence] = re.findall("penstock: (.*)", error)
     assert sentence.startswith(SAID[mistake])
     assert not re.search(r"^\s+at \w+(\.\w+)+", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The parsing of options, and the error of each invalid one."""
+"""Options of the data source: parsing, and the error of each invalid option."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_table_and_the_record_have_the_same_fields() -> None:
 
 
 @pytest.mark.parametrize("option", [each for each in TABLE if each.default], ids=lambda option: option.name)
-def test_the_defaults_of_the_table_are_those_of_the_record(option: Any) -> None:
+def test_the_table_has_the_defaults_of_the_record(option: Any) -> None:
     in_words = {"timeZone", "projectId", "startingOffsets", "endingOffsets", "columns", "tlsRootCertificates"}
     if option.name not in in_words:
         assert option.read(option.default) == getattr(parse({}), option.field)

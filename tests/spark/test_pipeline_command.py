@@ -19,7 +19,7 @@ from tests.server_process import SECONDS
 from tests.spark.servers import Server
 
 COMMAND = [sys.executable, "-m", "penstock", "pipeline"]
-START_SECONDS = 480  # of a Spark on a busy machine
+START_SECONDS = 480  # for Spark on a busy machine
 
 
 def check(*arguments: str) -> Result:
@@ -101,7 +101,7 @@ def test_an_invalid_file_is_not_run(tmp_path: Path) -> None:
     ).stderr  # fmt: skip
 
 
-def test_without_spark_a_sentence_says_what_to_install(tmp_path: Path) -> None:
+def test_without_spark_an_error_names_the_package_to_install(tmp_path: Path) -> None:
     (tmp_path / "pyspark.py").write_text("raise ImportError('not here')")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = [*COMMAND, "run", written(tmp_path, GOOD % "x")]
@@ -121,7 +121,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 @pytest.mark.kill
 def test_the_next_run_continues_after_ctrl_c(server: Server, make_topic: Callable[..., str], tmp_path: Path) -> None:
-    """The second run has no Java on its path: it runs on the one that came with the package."""
+    """The second run has no Java on its path, and uses the Java of the package."""
     rows = [f"row-{number}".encode() for number in range(4000)]
     topic, target = make_topic(*rows), make_topic()
     text = (GOOD % topic).replace("copies", target)
@@ -135,17 +135,17 @@ def test_the_next_run_continues_after_ctrl_c(server: Server, make_topic: Callabl
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
         server.ask("bounds", topics=[target], after={target: 199}, wait_seconds=1)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it, to all of the group
+    os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does it
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130, err
     assert "Stopped. The next run continues from here." in err
-    assert "done" not in err, "it is not done"
+    assert "done" not in err, "the pipeline is not done"
     assert "Traceback" not in err
-    assert "WARN" not in err, "Spark keeps quiet"
+    assert "WARN" not in err, "Spark prints nothing"
     reached = server.tail(target)
-    assert 200 <= reached < 4000, "it was stopped in the middle"
+    assert 200 <= reached < 4000, "the pipeline was stopped in the middle"
 
-    written(tmp_path, text)  # without small batches, to be done at once
+    written(tmp_path, text)  # without small batches, to finish fast
     environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
     environment |= {"PATH": str(_path_without_java(tmp_path)), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     again = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=START_SECONDS, check=False)
@@ -157,7 +157,7 @@ def test_the_next_run_continues_after_ctrl_c(server: Server, make_topic: Callabl
 
 
 def _path_without_java(folder: Path) -> Path:
-    """A PATH with the few programs that Spark's own scripts call, and no Java."""
+    """Return a PATH with the few programs that Spark's own scripts call, and without Java."""
     tools = folder / "tools"
     tools.mkdir()
     for name in [

@@ -60,7 +60,7 @@ def test_one_flow_fails_and_the_others_continue(
     assert output["late"].startswith('The value \'x\' of the type "STRING" cannot be cast to "INT"')
     assert (
         output["option"] == "unknown option maxoffsetpertrigger; did you mean maxOffsetsPerTrigger?"
-    )  # Spark's letters
+    )  # the spelling of Spark
     for name, sentence in output.items():
         assert "\n" not in sentence
         assert "\tat " in outcome.logs[name].read_text() or "Traceback" in outcome.logs[name].read_text()

@@ -78,7 +78,7 @@ def test_a_repeated_replay_publishes_new_messages(
     topic, target = make_topic(*ROWS), make_topic()
     archive(spark, server, tmp_path, topic)
     assert replayed(spark, server, tmp_path, target).rows_out == 60
-    assert replayed(spark, server, tmp_path, target).rows_out == 0, "all of it was published"
+    assert replayed(spark, server, tmp_path, target).rows_out == 0, "all messages were published"
     server.publish(topic, [b"new"])
     archive(spark, server, tmp_path, topic)
     assert replayed(spark, server, tmp_path, target).rows_out == 1
@@ -93,12 +93,12 @@ def test_a_killed_replay_continues_with_its_plan(
     replayed(spark, server, tmp_path, target)
     plan_file = tmp_path / "penstock-pipeline" / "again" / "plan.json"
     plan = json.loads(plan_file.read_text())
-    plan_file.write_text(json.dumps(plan | {"days_done": []}))  # it died after publishing, before it said so
+    plan_file.write_text(json.dumps(plan | {"days_done": []}))  # the flow died after publishing, before its commit
     server.publish(topic, [b"new"])
     archive(spark, server, tmp_path, topic)
     progress = replayed(spark, server, tmp_path, target)
     assert (progress.rows_in, progress.rows_out) == (60, 0)
-    assert server.data(target) == ROWS, "the plan does not hold what came later"
+    assert server.data(target) == ROWS, "the plan does not contain later messages"
 
 
 def test_a_replay_of_a_time_and_of_chosen_topics(
@@ -145,7 +145,7 @@ def test_insights_add_up_whatever_the_batches(
     assert progress.rows_out == published
     forget_last_commit(pipeline.flows[0].checkpoint)
     run_one(spark, pipeline)
-    assert server.tail(output) == published, "a batch that is run again tells nothing twice"
+    assert server.tail(output) == published, "a repeated batch reports nothing twice"
 
     merged = insights.merge(spark.read.parquet(str(tmp_path / "insights"))).collect()
     by_topic = {topic: [row for row in merged if row.topic == topic] for topic in (first, second)}

@@ -1,4 +1,4 @@
-"""Every sink of a flow, and that a repeated batch adds nothing."""
+"""Every sink of a flow. A repeated batch adds nothing to a sink."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spark.servers import Server
 ROWS = [f"row-{number:03d}".encode() for number in range(100)]
 
 
-def test_sql_to_a_topic_takes_only_what_is_new(
+def test_sql_to_a_topic_reads_only_new_messages(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic = make_topic(*ROWS)
@@ -58,10 +58,13 @@ def test_a_topic_gets_a_batch_that_is_run_again_once(
     assert server.data(target) == ROWS
 
 
-def test_a_flow_reads_what_another_one_of_the_file_writes(
+def test_a_flow_reads_the_topic_of_another_flow(
     spark: Any, server: Server, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    """The second is there in the first run, too, although its topic was not; and without SQL messages go on."""
+    """The second flow is also in the first run, although its topic did not exist.
+
+    Without SQL, messages are copied as they are.
+    """
     topic = make_topic(*ROWS)
     middle, end = f"{short(topic)}-middle", f"{short(topic)}-end"
     text = f'''
@@ -144,7 +147,7 @@ def by_delta_rs(folder: Path) -> list[Row]:
 
 
 def by_spark(spark: Any, folder: Path) -> list[Row]:
-    """Without a Delta jar: the files that the log names, each with the values the log gives it."""
+    """Read the files that the log names without a Delta jar, each with the partition values in the log."""
     found = []
     for path, values in files_in_log(folder):
         rows = spark.read.parquet(str(path)).select("text").collect()

@@ -1,6 +1,6 @@
 """The README: its test, and its message for four clients, pasted into a shell twice.
 
-Only the addresses are replaced: the page has the default ports, and the server of the test has free ones.
+Only the addresses are replaced, because the page has the default ports and the test's server has free ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:
 
 
 def at(server: Server, block: str) -> str:
-    """Return the block with the addresses of the server in place of the default ones, all of which it must have."""
+    """Return the block with the server's addresses in place of the default ones.
+
+    All default addresses must be in it.
+    """
     azure = connection_string(f"http://{server.addresses['azure']}/{ACCOUNT}")
     flight = f'format("penstock").option("endpoint", "{server.endpoint}")'
     for default, replacement in (
@@ -58,7 +61,7 @@ def at(server: Server, block: str) -> str:
 
 
 def paste(block: str, folder: Path, **environment: str) -> list[str]:
-    """Return the lines that a shell prints when the block is pasted into it."""
+    """Return the lines that a shell prints for the block."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     variables = {"PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(

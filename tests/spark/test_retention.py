@@ -1,7 +1,7 @@
-"""Retention that removes unread messages: a query fails or continues, and a named cursor prevents it.
+"""Retention that removes unread messages: a query fails or continues, and a named cursor prevents the loss.
 
-The broker drops by size, so publishing enough is all it takes. How often it looks follows from how
-long it keeps messages, so it is told a hundred seconds, which makes that one.
+The broker drops messages by size, so the test only has to publish enough. The interval between its looks depends on
+the retention time. A hundred seconds make it one second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT = 20  # messages of a flooded topic
 
 @pytest.fixture(scope="module")
 def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that keeps 20 kB of a topic."""
+    """Yield a server that keeps 20 kB of a topic."""
     folder = tmp_path_factory.mktemp("forgetful")
     with Server(folder, "--data", str(folder / "data"), *KEEP) as server:
         yield server
@@ -82,7 +82,7 @@ def test_continuing_after_a_loss_is_logged(forgetful: Server, topic: str, caplog
     reader = PenstockStreamReader(asked, asked.columns)
     end = reader.latestOffset({topic: 3}, ReadAllAvailable())
     with caplog.at_level(logging.WARNING):
-        reader.partitions({topic: 3}, end)  # which is how Spark goes about it
+        reader.partitions({topic: 3}, end)  # as Spark does it
     gone = head(forgetful, topic) - 1
     assert f"messages 3 to {gone} of {topic} were removed before they were read" in caplog.text
 

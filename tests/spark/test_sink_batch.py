@@ -155,7 +155,10 @@ def test_a_task_that_runs_again_publishes_nothing_twice_and_a_late_one_is_refuse
 
 
 def test_an_upload_continues_after_a_broker_restart(tmp_path: Path) -> None:
-    """Killed with requests on the way: what it had stored is repeated by number, and not stored again."""
+    """The broker is killed with requests in flight.
+
+    Stored ones are repeated with their numbers, and not stored again.
+    """
     import pyarrow as pa
 
     rows = [b"%06d" % number for number in range(20_000)]
@@ -227,7 +230,7 @@ spark.stop()
 
 
 def test_attempts_of_a_task_publish_once(server: Server, make_topic: MakeTopic, tmp_path: Path) -> None:
-    """In a session that retries tasks: the first attempt of one fails when half of its rows are published."""
+    """The session retries tasks. The first attempt of one task fails when half of its rows are published."""
     topic, staged = make_topic(), make_topic()
     command = [sys.executable, "-W", "ignore", "-c", RETRIED, server.endpoint, str(tmp_path), topic, staged]
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}

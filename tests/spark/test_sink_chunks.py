@@ -1,4 +1,4 @@
-"""The cuts of rows into requests, which do not depend on Spark's batches."""
+"""The division of rows into requests, which does not depend on Spark's batches."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_batch_that_fails_half_way_is_completed(
 ) -> None:
     topic, copy = make_topic(*numbers(300)), make_topic()
     sink = into(server, copy, maxRowsPerRequest=30)
-    # The second partition fails; the first may be published by then, or not.
+    # The second partition fails. The first may or may not be published by then.
     frame = failing(read_stream(topic, minPartitions=2), tmp_path / "failed", on="0280")
     assert "as the test wants it" in failure(lambda: run(frame, checkpoint, sink))
     assert server.tail(copy) < 300
@@ -61,13 +61,13 @@ def test_a_transaction_counts_once_whatever_the_rows_of_a_second_run(
         mixed = failing(loaded, tmp_path / flag, on).repartition(2, functions.rand())
         return failing(mixed, tmp_path / flag, on)
 
-    # A task fails: what the others have staged is never seen.
+    # A task fails, and the staged rows of the others are never published.
     assert "as the test wants it" in failure(lambda: run(shuffled("one", "0010"), checkpoint, sink))
     assert server.tail(copy) == 0
     run(shuffled("one", "0010"), checkpoint, sink)
     assert sorted(server.data(copy)) == numbers(200)
     first_run = server.data(copy)
-    # A batch that was published is run again, its rows fall into other partitions and in another order.
+    # A published batch is repeated, and its rows are in other partitions and in another order.
     uncommit(checkpoint)
     run(shuffled("one", "0010"), checkpoint, sink)
     assert server.data(copy) == first_run
@@ -83,7 +83,7 @@ def test_a_plan_that_is_not_repeatable_is_refused_and_can_be_moved_to_transactio
     loaded = read_stream(topic).select("data")
 
     def mixed() -> Any:
-        """Rows in other partitions, or other rows in the same place, each time it is made."""
+        """Return a frame whose rows are in other partitions, or in another order, at each evaluation."""
         if size == 30:
             return loaded.repartition(2, functions.rand())
         return loaded.select(functions.concat("data", functions.lit(uuid.uuid4().bytes)).alias("data"))

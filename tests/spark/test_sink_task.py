@@ -25,7 +25,7 @@ def _task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(server: Server, topic: str, rows: list[bytes], **options: Any) -> None:
-    """A job of one task."""
+    """Run a job with one task."""
     write(server, topic, [pa.record_batch({"data": pa.array(rows, pa.binary())})], **options)
 
 
@@ -51,7 +51,7 @@ def test_a_version_is_stored_once(server: Server, make_topic: MakeTopic, transac
 
 @pytest.mark.parametrize("transactional", ["false", "true"])
 def test_a_version_counts_for_each_topic_by_itself(server: Server, make_topic: MakeTopic, transactional: str) -> None:
-    """One function writes a batch to two topics under one name, as with Delta tables."""
+    """A function writes a batch to two topics under one name, as with Delta tables."""
     first, second = make_topic(), make_topic()
     named = {"txnAppId": str(uuid.uuid4()), "txnVersion": 0, "transactional": transactional}
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_a_version_that_was_stored_in_part_is_completed(server: Server, make_top
     topic = make_topic()
     raw = {"endpoint": server.endpoint, "topic": topic, "txnAppId": str(uuid.uuid4()), "txnVersion": "0"}
     writer = PenstockWriter(parse(raw | {"maxRowsPerRequest": "2"}))
-    writer.write(iter([pa.record_batch({"data": pa.array([b"a", b"b"])})]))  # and no commit: the job failed
+    writer.write(iter([pa.record_batch({"data": pa.array([b"a", b"b"])})]))  # no commit follows, because the job failed
     again = PenstockWriter(parse(raw | {"maxRowsPerRequest": "2"}))
     again.commit([again.write(iter([pa.record_batch({"data": pa.array([b"a", b"b", b"c"])})]))])
     assert server.data(topic) == [b"a", b"b", b"c"]
@@ -106,7 +106,7 @@ def test_rows_that_were_read_are_published_unchanged(server: Server, make_topic:
 def test_a_repeated_task_with_fewer_requests_is_refused(
     server: Server, make_topic: MakeTopic, rows: list[bytes]
 ) -> None:
-    """With a plan that is not repeatable, the rows that are missing here are in another task, and would come twice."""
+    """If the plan is not repeatable, the missing rows are in another task, and would be published twice."""
 
     def batches(chosen: list[bytes]) -> Iterator[pa.RecordBatch]:
         return iter([pa.record_batch({"data": pa.array([row], pa.binary())}) for row in chosen])
@@ -142,7 +142,7 @@ def test_the_requests_of_each_topic_are_counted(server: Server, make_topic: Make
 def test_a_repeat_whose_rows_go_to_other_topics_is_refused(
     server: Server, make_topic: MakeTopic, count: int, default: bool
 ) -> None:
-    """Otherwise rows of the first run stay in a topic of which the repeat knows nothing, and come twice."""
+    """Otherwise rows of the first run would stay in a topic that the repeat does not know, and be published twice."""
     one, other = make_topic(), make_topic()
     writer = PenstockWriter(parse({"endpoint": server.endpoint} | ({"topic": make_topic()} if default else {})))
 

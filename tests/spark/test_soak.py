@@ -1,7 +1,7 @@
 """Ten million messages archived in one run, with constant memory of all processes.
 
-Memory is what the system says a process holds, looked at twice a second, and it is flat when the
-last third of the run needs no more than the middle third did.
+Memory is the resident size of a process, measured twice a second. It is constant when the last third of the run needs
+no more than the middle third.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tests.spark.servers import Server
 ROWS = int(os.environ.get("PENSTOCK_SOAK_ROWS") or 10_000_000)
 BATCH = 10_000
 TOPIC = "projects/penstock/topics/flood"
-MARGIN_MB = 150  # Java takes what it is allowed to before it tidies up
+MARGIN_MB = 150  # Java uses all the memory it is allowed before it collects garbage
 FINISH_SECONDS = 3600.0
 
 
 class Scales(threading.Thread):
-    """The memory of the broker, its reader and the pipeline's processes, in MB, as it was over time."""
+    """The memory of the broker, its reader and the pipeline's processes over time, in MB."""
 
     def __init__(self, server: Server, pipeline: Driver) -> None:
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ def _megabytes(pids: list[int]) -> int:
     for pid in pids:
         try:
             total += psutil.Process(pid).memory_info().rss
-        except psutil.Error:  # it ended while we looked
+        except psutil.Error:  # the process has ended meanwhile
             continue
     return total >> 20
 
@@ -72,7 +72,7 @@ def _is_java(pid: int) -> bool:
 
 
 def publish(server: Server, rows: int) -> float:
-    """So many messages of 100 bytes; the seconds it took."""
+    """Publish `rows` messages of 100 bytes, and return the seconds that it took."""
     began = time.monotonic()
     with server.client() as client:
         descriptor = flight.FlightDescriptor.for_command(json.dumps({"topic": TOPIC}).encode())

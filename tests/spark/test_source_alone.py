@@ -39,7 +39,7 @@ pyspark_penstock.register(session)
 sys.stdout.buffer.write(cloudpickle.dumps(pyspark_penstock.DefaultSource))
 """
 
-# What a worker of Spark does with a source, in a process that does not have the package.
+# The steps of a Spark worker with a source, in a process that does not have the package.
 RECEIVER = """
 import sys
 sys.modules["pyspark_penstock"] = None

@@ -1,4 +1,4 @@
-"""Reading a topic as a batch: ranges, columns, partitions."""
+"""Reading a topic as a batch: ranges, columns and partitions."""
 
 from __future__ import annotations
 

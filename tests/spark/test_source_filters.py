@@ -33,7 +33,7 @@ OFFSET, TIME, TOPIC = ("offset",), ("publish_time",), ("topic",)
 
 
 def read(server: Server, filters: list[Filter], **options: Any) -> tuple[list[tuple[str, int]], list[Filter]]:
-    """The rows that are read, by topic and offset, and what Spark has to look at itself."""
+    """Return the rows that are read, by topic and offset, and the filters that are left to Spark."""
     raw = {"endpoint": server.endpoint} | {name: str(value) for name, value in options.items()}
     source = FilteringReader(parse(raw), ["topic", "offset"])
     left = list(source.pushFilters(filters))
@@ -107,13 +107,13 @@ def test_a_filter_on_times_narrows_and_is_left_to_spark(server: Server, make_top
 
 
 def test_filters_are_pushed_only_with_the_option() -> None:
-    """Spark refuses every read of one who offers them while its switch is off."""
+    """Spark refuses all reads of a source that offers filters while its switch is off."""
     for raw, kind in (({}, PenstockReader), ({"pushFilters": "true"}, FilteringReader)):
         source = PenstockDataSource({"topic": "t"} | raw)
         assert type(source.reader(source.schema())) is kind
 
 
-# ---------------------------------------------------------------------- who shares a partition
+# ---------------------------------------------------------------------- shared partitions
 
 
 def test_small_topics_share_a_partition(server: Server, make_topic: MakeTopic) -> None:

@@ -72,14 +72,14 @@ def test_an_available_now_run_continues_in_the_new_topic(server: Server, make_to
 
 
 def test_a_checkpoint_of_an_older_release_continues(server: Server, make_topic: MakeTopic) -> None:
-    """It has no identities, but the next offsets do."""
+    """Its offsets have no identities, but the next ones do."""
     topic = make_topic(*OLD)
     stream = reader(server, topic)
     end = stream.latestOffset({topic: 40}, ALL)
     assert (offsets_in(end), list(identities(end))) == ({topic: 100}, [topic])
     assert read_all(stream, stream.partitions({topic: 40}, end)) == OLD[40:]
     assert read_all(stream, stream.partitions({topic: 40}, {topic: 60})) == OLD[40:60]
-    assert reader(server, topic).latestOffset({topic: 100}, ALL) == {topic: 100}, "the very same text"
+    assert reader(server, topic).latestOffset({topic: 100}, ALL) == {topic: 100}, "the same text, byte for byte"
 
 
 def test_offsets_of_the_old_topic_are_not_a_start_in_the_new_one(server: Server, make_topic: MakeTopic) -> None:
@@ -109,7 +109,7 @@ def test_a_named_query_continues_with_the_option_or_a_new_checkpoint(
     with pytest.raises(DataLossError, match="was deleted and created again"):
         reader(server, topic, consumerName=names[0]).latestOffset(checkpoints[0], ALL)
     lax = reader(server, topic, consumerName=names[0], failOnDataLoss="false")
-    lax.commit(checkpoints[0])  # Spark says it of the batch before, in the old topic
+    lax.commit(checkpoints[0])  # Spark names the batch before, which is in the old topic
     assert rest_of(lax, checkpoints[0]) == NEW
     lax.commit(lax.latestOffset(checkpoints[0], ALL))
     [cursor] = server.ask("cursor.list", name=names[0])["cursors"]
@@ -119,7 +119,7 @@ def test_a_named_query_continues_with_the_option_or_a_new_checkpoint(
     assert "was deleted and created again; all messages of the new topic are read" in caplog.text
 
 
-# ---------------------------------------------------------------------- which topics are read
+# ---------------------------------------------------------------------- choice of topics
 
 
 def test_a_topic_removed_and_added_again_continues_from_its_cursor(server: Server, make_topic: MakeTopic) -> None:

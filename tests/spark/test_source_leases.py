@@ -1,4 +1,4 @@
-"""Leases of a consumerName: a second live query is refused, a killed one can be replaced."""
+"""Leases of a consumerName: a second live query is refused, and a killed one can be replaced."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reader(server: Server) -> Iterator[Reader]:
 
 
 def kill(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no lease be renewed or released any more, as when every process of a query is killed."""
+    """Stop all renewals and releases of leases, as when every process of a query is killed."""
     monkeypatch.setattr(Lease, "_renew", lambda self: None)
     monkeypatch.setattr(Lease, "release", lambda self: None)
 
@@ -81,7 +81,7 @@ def test_a_query_that_lost_its_cursor_to_another_ends(
 ) -> None:
     topic = make_topic(b"x")
     name = f"lost-{topic[-12:]}"
-    monkeypatch.setattr("pyspark_penstock.leases.RENEW_SECONDS", LEASE_SECONDS + 3)  # as one that was suspended
+    monkeypatch.setattr("pyspark_penstock.leases.RENEW_SECONDS", LEASE_SECONDS + 3)  # like a suspended one
     suspended = reader(topic, name)
     begin = suspended.initialOffset()
     server.ask("cursor.hold", name=name, owner="other", topics=[topic], reader="elsewhere")
@@ -114,5 +114,5 @@ def test_two_live_queries_of_spark(server: Server, make_topic: MakeTopic, read_s
     finally:
         query.stop()
     server.publish(topic, [b"10"])
-    run(named, checkpoint, into(server, copy))  # the query itself goes on at once
+    run(named, checkpoint, into(server, copy))  # the query itself continues at once
     assert server.data(copy) == [b"%d" % number for number in range(11)]

@@ -1,4 +1,4 @@
-"""Filters through Spark, with its switch on and off, and many small topics in one job."""
+"""Filters in Spark, with its switch on and off, and many small topics in one job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _pushing(spark: Any) -> Iterator[None]:
 
 
 def scanned(frame: Any) -> int:
-    """Return the number of rows that the source gives to a query."""
+    """Return the number of rows that the source passes to a query."""
     frame.collect()
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     return sum(leaves.apply(place).metrics().apply("numOutputRows").value() for place in range(leaves.size()))
@@ -46,7 +46,7 @@ def test_filters_are_applied_where_the_log_is(make_topic: MakeTopic, read: Calla
 
 @pytest.mark.usefixtures("_pushing")
 def test_a_frame_that_is_used_twice_reads_all_rows(make_topic: MakeTopic, read: Callable[..., Any]) -> None:
-    """Spark keeps the plan with the last filters for every use of a frame; without the option there are none."""
+    """Spark reuses the plan with the last filters for every use of a frame. Without the option there are no filters."""
     frame = read(make_topic(*[b"x"] * 20))
     assert [frame.where("offset > 17").count(), frame.count()] == [2, 20]
     assert frame.where("offset >= 18").alias("a").crossJoin(frame.where("offset < 3").alias("b")).count() == 6

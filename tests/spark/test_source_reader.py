@@ -1,4 +1,4 @@
-"""The stream reader without Spark: its start, the ends of batches, waiting, recovery."""
+"""The stream reader without Spark: its start, the ends of batches, waiting and recovery."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reader(server: Server, topic: str | None = None, **options: Any) -> Penstock
     raw = {"endpoint": server.endpoint} | ({"topic": topic} if topic else {}) | options
     asked = parse({"startingOffsets": "earliest"} | {name: str(value) for name, value in raw.items()})
     found = PenstockStreamReader(asked, asked.columns)
-    if asked.consumer:  # a second one of the name is a restart: the first has ended
+    if asked.consumer:  # a second reader of the name is a restart, and the first one has ended
         if asked.consumer in _named:
             _named[asked.consumer].stop()
         _named[asked.consumer] = found
@@ -47,7 +47,7 @@ def read_all(source: Any, parts: Any) -> list[bytes]:
     return [data for part in parts for rows in source.read(part) for data in rows.column("data").to_pylist()]
 
 
-# ---------------------------------------------------------------------- where it starts
+# ---------------------------------------------------------------------- start offsets
 
 
 def test_a_stream_starts_at_latest(server: Server, make_topic: MakeTopic) -> None:
@@ -56,7 +56,7 @@ def test_a_stream_starts_at_latest(server: Server, make_topic: MakeTopic) -> Non
     server.publish(topic, [b"new"])
     assert offsets_in(stream.initialOffset()) == {topic: 2}
     server.publish(topic, [b"newer"])
-    assert offsets_in(stream.initialOffset()) == {topic: 2}  # worked out once
+    assert offsets_in(stream.initialOffset()) == {topic: 2}  # determined only once
 
 
 def test_offsets_are_sorted_and_accepted_as_an_option(server: Server, make_topic: MakeTopic) -> None:
@@ -107,7 +107,7 @@ def test_a_named_start_is_kept_by_the_broker(server: Server, make_topic: MakeTop
     first = reader(server, topic, startingOffsets="latest", consumerName=f"named-{topic[-12:]}")
     assert offsets_in(first.initialOffset()) == {topic: 1}
     server.publish(topic, [b"new"])
-    # The name wins over what startingOffsets says.
+    # The cursor of the name has precedence over startingOffsets.
     second = reader(server, topic, startingOffsets="earliest", consumerName=f"named-{topic[-12:]}")
     assert offsets_in(second.initialOffset()) == {topic: 1}
     second.commit({topic: 2})
@@ -126,7 +126,7 @@ def test_several_topics_have_a_cursor_each(server: Server, make_topic: MakeTopic
     assert found == {one: 0, other: 0}
 
 
-# ---------------------------------------------------------------------- where a batch ends
+# ---------------------------------------------------------------------- ends of batches
 
 
 def test_limits_in_rows_and_bytes_both_apply(server: Server, make_topic: MakeTopic) -> None:
@@ -160,7 +160,8 @@ def test_available_now_ends_at_the_tails_of_its_start(
     first = stream.latestOffset(start, ReadMaxRows(3))
     second = stream.latestOffset(first, ReadMaxRows(3))
     assert (offsets_in(first), offsets_in(second)) == ({topic: 3}, {topic: 5})
-    monkeypatch.delattr(PenstockStreamReader, "_await_more")  # nobody waits for what is not to be read
+    # the stream does not wait for messages that it will not read
+    monkeypatch.delattr(PenstockStreamReader, "_await_more")
     assert stream.latestOffset(second, ReadMaxRows(3)) == second
 
 
@@ -183,7 +184,7 @@ def test_messages_are_held_back_until_there_are_enough(server: Server, make_topi
     topic = make_topic(b"1", b"2")
     stream = reader(server, topic, minOffsetsPerTrigger=4, maxTriggerDelay="1h")
     assert offsets_in(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 0}
-    assert offsets_in(stream.latestOffset({topic: 0}, ALL)) == {topic: 2}  # the engine wants everything
+    assert offsets_in(stream.latestOffset({topic: 0}, ALL)) == {topic: 2}  # the engine asks for everything
     server.publish(topic, [b"3", b"4"])
     assert offsets_in(stream.latestOffset({topic: 0}, ReadMaxRows(100))) == {topic: 4}
     assert offsets_in(reader(server, topic).latestOffset({topic: 0}, ReadMinRows(5))) == {topic: 0}
@@ -265,12 +266,12 @@ def test_a_missing_topic_is_matched_as_the_broker_matches(server: Server, make_t
 
 
 def test_a_batch_that_was_planned_with_a_deleted_topic(server: Server, make_topic: MakeTopic) -> None:
-    """A restart runs it again: a loss, and with failOnDataLoss=false the rest of it is read."""
+    """A restart repeats the batch. That is a loss, and with failOnDataLoss=false the other topics are read."""
     kept, gone = make_topic(b"a", name="left-1"), make_topic(b"b", name="left-2")
     pattern = {"topicPattern": r"left-\d"}
     end = reader(server, **pattern).latestOffset({kept: 0, gone: 0}, ALL)
     server.rest("DELETE", gone)
-    for start in ({kept: 0, gone: 0}, {kept: 0}):  # it was there before, or came with this batch
+    for start in ({kept: 0, gone: 0}, {kept: 0}):  # the topic existed before, or appeared with this batch
         with pytest.raises(DataLossError, match="left-2, which this query reads, was deleted"):
             reader(server, **pattern).partitions(start, end)
         lossy = reader(server, **pattern, failOnDataLoss="false")
@@ -287,7 +288,7 @@ def test_a_topic_deleted_after_planning_does_not_affect_others(server: Server, m
     assert read_all(lossy, parts) == [b"a"]
 
 
-# ---------------------------------------------------------------------- a batch of a stream
+# ---------------------------------------------------------------------- batches of a stream
 
 
 def test_partitions_are_cut_by_bytes_rows_and_number(server: Server, make_topic: MakeTopic) -> None:
@@ -310,7 +311,7 @@ def test_partitions_are_cut_by_bytes_rows_and_number(server: Server, make_topic:
     assert read_all(stream, parts(minPartitions=4)) == server.data(topic)
 
 
-def test_a_batch_that_starts_after_its_end_says_what_to_do(server: Server, make_topic: MakeTopic) -> None:
+def test_a_batch_that_starts_after_its_end_has_an_error_with_a_remedy(server: Server, make_topic: MakeTopic) -> None:
     topic = make_topic(*[b"x"] * 5)
     with pytest.raises(DataLossError, match=r"starts at offset 4 .* ends before it, at 2: .* consumerName"):
         reader(server, topic).partitions({topic: 4}, {topic: 2})
@@ -328,7 +329,7 @@ def test_a_first_batch_run_again_from_an_unnamed_latest_is_refused(server: Serve
     assert replay.partitions(replay.initialOffset(), {topic: 5}) == []
 
 
-# ---------------------------------------------------------------------- what was removed, and what is another
+# ---------------------------------------------------------------------- removed messages and other topics
 
 
 def test_removed_messages_are_reported_or_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -356,7 +357,7 @@ def test_removed_messages_are_reported_or_skipped(tmp_path: Path, caplog: pytest
 
 
 def _overrun(server: Server, topic: str) -> int:
-    """Publish until the broker has dropped the first messages; the head then."""
+    """Publish until the broker has dropped the first messages, and return the head."""
     until = time.monotonic() + 30
     while time.monotonic() < until:
         server.publish(topic, [b"x" * 1000] * 10)
@@ -373,7 +374,7 @@ def test_a_topic_that_was_created_again_is_a_loss(server: Server, make_topic: Ma
     assert offsets_in(reader(server, topic, failOnDataLoss="false").latestOffset({topic: 9}, ALL)) == {topic: 1}
 
 
-# ---------------------------------------------------------------------- a broker that is away
+# ---------------------------------------------------------------------- an unavailable broker
 
 
 def test_an_unreachable_broker_fails_with_one_sentence_in_time() -> None:

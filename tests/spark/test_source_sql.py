@@ -26,7 +26,7 @@ def test_a_view_is_a_topic(spark: Any, server: Server, make_topic: MakeTopic) ->
     try:
         rows = spark.sql("SELECT offset, CAST(data AS STRING) AS text FROM seen WHERE offset > 0 ORDER BY offset")
         assert [(row.offset, row.text) for row in rows.collect()] == [(1, "b"), (2, "c")]
-        server.publish(topic, [b"d"])  # a view, like a DataFrame, is what it was when it was first looked at
+        server.publish(topic, [b"d"])  # a view keeps the state of its first use, like a DataFrame
         assert spark.sql("SELECT count(*) AS n FROM seen").first().n == 3
     finally:
         spark.catalog.dropTempView("seen")
@@ -72,7 +72,7 @@ def test_a_schema_chooses_columns_in_any_order(spark: Any, server: Server, make_
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A server that speaks TLS and wants a token, and the certificate to trust."""
+    """Yield a server with TLS and a token, and the certificate to trust."""
     folder = tmp_path_factory.mktemp("guarded")
     certificate, key = make_certificate(folder)
     settings = {"flight_tokens": "hush", "flight_tls_cert": str(certificate), "flight_tls_key": str(key)}
@@ -153,5 +153,5 @@ def test_a_wrong_port_is_named(guarded: tuple[Server, Path]) -> None:
     )
     for door in ("http", "azure"):
         assert "that is a port for HTTP and not the Flight port" in cannot_reach(server, door)
-    for door in ("text", "flight"):  # the latter wants TLS
+    for door in ("text", "flight"):  # grpc+tls needs TLS
         assert "is that the Flight port, and does it want the option tls?" in cannot_reach(server, door)

@@ -1,4 +1,4 @@
-"""Reading a stream in Spark: triggers, limits, restarts, crashes before the first commit."""
+"""Reading a stream in Spark: triggers, limits, restarts, and crashes before the first commit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.spark.servers import Server
 Load = Callable[..., Any]
 
 
-def test_available_now_takes_limited_batches_and_goes_on_from_its_checkpoint(
+def test_available_now_reads_limited_batches_and_continues_from_its_checkpoint(
     server: Server, make_topic: MakeTopic, read_stream: Load, checkpoint: str
 ) -> None:
     topic, copy = make_topic(*[b"%d" % n for n in range(8)]), make_topic()
@@ -27,7 +27,7 @@ def test_available_now_takes_limited_batches_and_goes_on_from_its_checkpoint(
     progress = run(frame, checkpoint, into(server, copy))
     assert sizes(progress) == [3, 3, 2]
     assert [offsets_in(each["sources"][0]["endOffset"]) for each in progress] == [{topic: 3}, {topic: 6}, {topic: 8}]
-    assert progress[0]["sources"][0]["latestOffset"] == {topic: 8}  # so that lag can be seen
+    assert progress[0]["sources"][0]["latestOffset"] == {topic: 8}  # so that the lag is visible
     server.publish(topic, [b"8", b"9"])
     later = run(frame, checkpoint, into(server, copy))
     assert sizes(later) == [2]
@@ -48,7 +48,7 @@ def test_once_takes_everything(make_topic: MakeTopic, read_stream: Load, checkpo
     assert sizes(run(read_stream(topic, maxOffsetsPerTrigger=3), checkpoint, once=True)) == [8]
 
 
-def test_a_running_query_reads_what_comes_and_moves_its_cursor(
+def test_a_running_query_reads_new_messages_and_moves_its_cursor(
     server: Server, make_topic: MakeTopic, read_stream: Load, checkpoint: str
 ) -> None:
     topic, copy = make_topic(b"before"), make_topic()
@@ -60,12 +60,12 @@ def test_a_running_query_reads_what_comes_and_moves_its_cursor(
         for number in range(3):
             server.publish(topic, [b"%d" % number])
             wait_until(lambda number=number: server.tail(copy) == number + 1)  # type: ignore[misc]
-        # The cursor follows one batch behind.
+        # The cursor is one batch behind.
         wait_until(lambda: server.ask("cursor.list", name=name)["cursors"][0]["offset"] >= 3)
     finally:
         query.stop()
     assert server.data(copy) == [b"0", b"1", b"2"]
-    # Another query of the same name goes on where the cursor is, whatever it was told.
+    # Another query of the same name continues at the cursor, whatever its options are.
     again = read_stream(topic, startingOffsets="earliest", consumerName=name)
     assert sum(sizes(run(again, checkpoint + "-2"))) <= 1
 
@@ -109,7 +109,7 @@ def test_the_offsets_of_a_query_can_be_given_to_another(
 def test_a_start_is_kept_over_a_crash_before_the_first_commit(
     server: Server, make_topic: MakeTopic, read_stream: Load, checkpoint: str, tmp_path: Path, named: bool
 ) -> None:
-    """Spark writes down where a batch ends, and not where the first begins: with a name the broker does."""
+    """Spark stores the end of a batch, and not the start of the first one. For a named query the broker stores it."""
     topic, copy = make_topic(b"1", b"2"), make_topic()
     name = {"consumerName": f"first-{topic[-12:]}"} if named else {}
     first = failing(read_stream(topic, **name), tmp_path / "failed")

@@ -2,8 +2,8 @@
 
     mistakes.py ENDPOINT CHECKPOINTS
 
-An error is printed as Python prints one that nobody caught, after a line with the name of the
-mistake and the seconds until the user knew.
+An error is printed as Python prints an uncaught one, after a line with the name of the mistake and the seconds until
+the error.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 NOBODY = "127.0.0.1:1"
-SECONDS = 60  # a query that does not fail runs for ever
+SECONDS = 60  # a query that does not fail runs forever
 
 
 def mistakes(spark: SparkSession, endpoint: str, folder: str) -> dict[str, Callable[[], Any]]:
-    """By name; there is a topic `here`."""
+    """Return the mistakes by name. The topic `here` exists."""
 
     def reading(**options: str) -> Any:
         return spark.read.format("penstock").options(**({"endpoint": endpoint} | options)).load().count()

@@ -2,10 +2,10 @@
 
     relay.py ENDPOINT FOLDER RELAY [RELAY ...]      RELAY: kind:source:sink, kind is `plain` or `shuffled`
 
-A relay is the same query every time it is started, with a checkpoint in FOLDER and a cursor of its
-own. `plain` gives the same rows in the same partitions when a batch is run again; `shuffled` never does, so it is
-transactional. The driver says "session" and "started"; a line on its standard input starts it, "drain" lets it run to
-the end of the source and stop. spark-submit hands on no input: there RELAY_DRAIN in the environment says the same.
+A relay is the same query at every start, with a checkpoint in FOLDER and a cursor of its own. `plain` gives the same
+rows in the same partitions when a batch is repeated. `shuffled` never does, so it is transactional. The driver prints
+"session" and "started". A line on its standard input starts the queries, and "drain" lets them run to the end of the
+source and stop. spark-submit passes no input, so there the variable RELAY_DRAIN has the effect of "drain".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-ROWS = 40  # in a micro-batch: small, so that there are many to die in
+ROWS = 40  # rows in a micro-batch; few, so that a kill hits the middle of a batch
 # Batches are so small that compiling them, by Spark or by Java, costs more than it saves.
 CONF = {
     "spark.ui.enabled": "false",
@@ -35,7 +35,7 @@ def session() -> Any:
         builder = builder.config(name, value)
     built = builder.getOrCreate()
     built.sparkContext.setLogLevel("ERROR")
-    if "RELAY_SOURCE" in os.environ:  # where the data source is, if only this program is to know
+    if "RELAY_SOURCE" in os.environ:  # folder of the data source, if only this program has it
         sys.path.insert(0, os.environ["RELAY_SOURCE"])
         import pyspark_penstock
 
@@ -69,9 +69,11 @@ def relay(spark: Any, endpoint: str, folder: str, spec: str, *, drain: bool) -> 
 
 
 def await_batch(query: Any) -> None:
-    """Until a first batch is done. The first tasks of two queries of a session must not be sent at the same time: they
-    share a map that Spark fills while it runs one and writes out while it sends the other ("Illegal size 5 of
-    collection, expected 6")."""
+    """Wait until a first batch is done.
+
+    The first tasks of two queries of a session must not be sent at the same time: they share a map that Spark fills
+    while it runs one and serializes while it sends the other ("Illegal size 5 of collection, expected 6").
+    """
     until = time.monotonic() + 120
     while query.isActive and not query.recentProgress and time.monotonic() < until:
         time.sleep(0.02)
@@ -89,7 +91,7 @@ def main(endpoint: str, folder: str, *relays: str) -> None:
     print("started", flush=True)
     for query in queries:
         query.awaitTermination()
-    print("executors", len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1)  # and the driver
+    print("executors", len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1)  # without the driver
     spark.stop()
 
 
