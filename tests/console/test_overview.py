@@ -56,7 +56,7 @@ def test_dead_letters_have_a_pipe(page: Page, server: ServerProcess) -> None:
 
 def test_stuck_subscriptions_are_red(page: Page) -> None:
     def age(route: Route) -> None:
-        """Change the test data as if it were an hour old."""
+        """Answer as if an hour had passed."""
         answer = route.fetch()
         body = answer.json()
         for each in body["subscriptions"]:

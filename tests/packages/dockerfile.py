@@ -51,7 +51,7 @@ class Image:
         self._arguments: dict[str, str] = {}
         self.work = folder
         self._ignored = (ROOT / ".dockerignore").read_text().split()
-        for name, target in (("python", base_python()), ("bash", "/bin/bash")):  # the variables of the base image
+        for name, target in (("python", base_python()), ("bash", "/bin/bash")):  # the programs of the base image
             link = folder / ("usr/local/bin" if name == "python" else "bin") / name
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(target)

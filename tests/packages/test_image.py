@@ -57,7 +57,7 @@ class Container(Shim):
 
 @pytest.fixture
 def free() -> dict[str, str]:
-    """Replace the image's fixed ports by free ones."""
+    """Return settings with free ports in place of the image's fixed ones."""
     names = ("PUBSUB", "PUBSUB_SECOND", "READY", "AZURE", "AZURE_BLOB", "AZURE_TABLE", "TEXT")
     with socket.socket() as taken:  # the health check needs this port
         taken.bind(("", 0))

@@ -32,7 +32,7 @@ def test_the_project_runs_twice_and_reads_only_new_messages(tmp_path: Path) -> N
             pipeline(project, tmp_path)
             check(project, server, total)
         [cursor] = server.ask("cursor.list", name="declarative-orders")["cursors"]
-        assert cursor["offset"] >= 30  # a cursor that moves; messages of the first run are not kept forever
+        assert cursor["offset"] >= 30  # the cursor moves, so messages of the first run are not kept forever
 
 
 def copied(folder: Path) -> Path:

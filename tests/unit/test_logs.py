@@ -1,4 +1,4 @@
-"""A log line is one line, in either format."""
+"""The format of log lines: each entry is one line, in text and in JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.wire.request_log import RequestLine
 
 @pytest.fixture
 def logged() -> Callable[[str, str], str]:
-    """What one log call leaves in a log of the given format."""
+    """Return the output of one log call in the given format."""
 
     def write(log_format: str, text: str) -> str:
         stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""When memory goes back to the system."""
+"""The return of freed memory to the system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.memory import GROWN_BYTES, TICK_SECONDS, WORK_SECONDS, Trimming, _
 
 
 def ask(trimming: Trimming, cpu_seconds: float, free: int = 0, after: int = 0) -> bool:
-    """Ask as the server does, which begins again when memory was given back."""
+    """Call the check as the server does, which starts again after memory was returned."""
     due = trimming.due(cpu_seconds, lambda: free)
     if due:
         trimming.gave(after)
@@ -49,12 +49,12 @@ def test_memory_that_was_given_back_is_not_given_back_again_and_again() -> None:
     base, more = 45 << 20, 500 << 20
     trimming = Trimming(0.0, base)
     assert [ask(trimming, 0.0, more, more) for _ in range(3)] == [True, False, False]
-    assert not ask(trimming, 0.0, base), "it shrank, which is the new floor"
+    assert not ask(trimming, 0.0, base), "the memory shrank, which sets the new floor"
     assert ask(trimming, 0.0, more, more)
 
 
-def test_what_small_work_leaves_adds_up() -> None:
-    """A server that is never busy for long gives back too."""
+def test_memory_of_small_requests_adds_up() -> None:
+    """A server that is never busy for long also returns memory."""
     trimming = Trimming(0.0)
     share = TICK_SECONDS * 0.04
     assert sum(ask(trimming, tick * share) for tick in range(1, 101)) == 100 // math.ceil(WORK_SECONDS / share)
@@ -62,15 +62,15 @@ def test_what_small_work_leaves_adds_up() -> None:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked")
 def test_freed_memory_leaves_the_process() -> None:
-    """A block at the end of the heap keeps what was freed before it, until the C library is asked.
+    """A block at the end of the heap keeps memory that was freed below it, until the C library returns it on request.
 
-    It is asked when memory becomes free, also if memory was given back while all of this was in use.
+    The request is due when memory becomes free, even if memory was returned while all of it was in use.
     """
     trim, libc = _trim(), ctypes.CDLL(None)
     assert trim is not None
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     libc.free.argtypes = [ctypes.c_void_p]
-    blocks = [libc.malloc(60_000) for _ in range(2000)]  # 120 MB in pieces that come from the heap
+    blocks = [libc.malloc(60_000) for _ in range(2000)]  # 120 MB in pieces that are on the heap
     for block in blocks:
         ctypes.memset(block, 1, 60_000)
     trim(0)

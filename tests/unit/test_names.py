@@ -1,4 +1,4 @@
-"""The rule of new names, and the rules of vendors inside it."""
+"""The rule for new names, and the vendors' rules inside it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_project_counts_as_well() -> None:
 
 
 @pytest.mark.parametrize("name", ["ab", "1abc", "goog-x", "no good!", "é-é", "x" * 256, "a\u200dbc"])
-def test_names_from_data_are_those_of_pubsub_clients(name: str) -> None:
+def test_names_from_data_follow_the_rule_of_pubsub(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^A name that Pub/Sub clients can use has 3 to 255 letters"):
         check_pubsub_name(PREFIX + name, TOPICS)
 

@@ -1,4 +1,4 @@
-"""The life of a server process, with parts that do as they are told."""
+"""The life of a server process, with parts that the tests control."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class FakeParts:
 
 
 class Harness:
-    """A server whose parts can be reached once it is ready."""
+    """A server whose parts are accessible once it is ready."""
 
     def __init__(self, settings: Settings | None = None, second_door: Exception | None = None) -> None:
         self.out = io.StringIO()
@@ -98,7 +98,7 @@ def test_a_signal_drains_and_ends_with_0() -> None:
             "http open",
             "text open",
             "text closed, ready=False, grace=True",
-            "waiting ends",  # after the doors have begun to close: their clients know
+            "waiting ends",  # after the doors have begun to close, and have told their clients
             "http closed, ready=False, grace=True",  # last, so that it can say that the server is stopping
             "queue closed",
         ]
@@ -134,7 +134,7 @@ def test_a_failed_journal_ends_with_3_and_one_log_line(caplog: pytest.LogCapture
     assert line == "the journal failed, and the server stops: fsync: input/output error"
 
 
-def test_a_door_that_cannot_open_closes_what_was_opened() -> None:
+def test_a_door_that_cannot_open_closes_the_others() -> None:
     async def story() -> None:
         harness = Harness(second_door=OSError(errno.EACCES, "a long sentence of asyncio"))
         with pytest.raises(ServeError) as refusal:
@@ -189,13 +189,13 @@ def test_the_banner_says_where_everything_is() -> None:
         assert lines[0].startswith("Penstock ")
         assert "  data  memory only: a restart loses all messages" in lines
         assert "  http  127.0.0.1:4" in lines
-        assert "export HTTP=here" in lines, "what is pasted begins its line"
+        assert "export HTTP=here" in lines, "a command to paste begins its line"
         assert lines[-1] == "Ready. Ctrl-C stops."
 
     asyncio.run(story())
 
 
-def test_the_ready_file_names_every_door_and_goes_with_the_server(tmp_path: Path) -> None:
+def test_the_ready_file_names_every_door_and_is_removed_at_the_stop(tmp_path: Path) -> None:
     async def story() -> None:
         ready_file = tmp_path / "ready.json"
         harness = Harness(Settings(memory=True, ready_file=str(ready_file)))
@@ -210,7 +210,7 @@ def test_the_ready_file_names_every_door_and_goes_with_the_server(tmp_path: Path
     asyncio.run(story())
 
 
-def test_a_ready_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_ready_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     async def story() -> None:
         harness = Harness(Settings(memory=True, ready_file=str(tmp_path / "absent" / "ready.json")))
         with pytest.raises(ServeError, match=r"cannot write the ready file .*: No such file or directory"):
@@ -224,7 +224,7 @@ def test_a_ready_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     ("pid", "stays"), [(os.getppid(), True), (os.getpid(), False), (2**22 + 1, False)], ids=["another", "this", "none"]
 )
 def test_only_the_ready_file_of_a_living_server_stays(tmp_path: Path, pid: int, stays: bool) -> None:
-    """A start that fails does not take away what another server has written."""
+    """A failed start does not remove the ready file of another server."""
     ready_file = tmp_path / "ready.json"
     ready_file.write_text(json.dumps({"pid": pid, "http": "127.0.0.1:1"}))
     harness: list[Harness] = []
@@ -252,7 +252,7 @@ def test_listening_beyond_this_machine_is_warned_of(caplog: pytest.LogCaptureFix
 
 
 def test_the_ready_file_can_be_changed_by_its_owner_only(tmp_path: Path) -> None:
-    """Whoever waits for it must be able to trust the addresses in it, even at umask 0."""
+    """Programs that wait for the file must be able to trust its addresses, even at umask 0."""
 
     async def story() -> None:
         harness = Harness(Settings(memory=True, ready_file=str(tmp_path / "ready")))

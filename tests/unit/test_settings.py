@@ -1,4 +1,4 @@
-"""Where settings come from, which source wins, and what a wrong value is told."""
+"""Settings: their sources, the precedence of the sources, and the errors of invalid values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RIGHT["ACCOUNT=PROJECT"] = "one=demo, two=other"
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_setting_has_every_form(name: str) -> None:
-    """A flag, a variable, a flat key, and a key in its door's table; all set the same field."""
+    """A flag, a variable, a flat key, and a key in the door's table set the same field."""
     each = SETTINGS[name]
     value = each.kind.choices[-1] if each.kind.choices else RIGHT.get(each.kind.metavar, "word")
     wanted = load({name: value})
@@ -125,7 +125,7 @@ def test_names_in_the_environment_are_separated_by_commas() -> None:
         ({"http_port": "9123"}, {}, {}, "text_port and http_port are both 9123, but every port can be used only once"),
     ],
 )
-def test_a_wrong_value_is_told_in_one_sentence_that_names_it(
+def test_an_invalid_value_is_reported_in_one_sentence_that_names_it(
     flags: dict[str, object], environment: dict[str, str], config: dict[str, object], sentence: str
 ) -> None:
     with pytest.raises(InvalidArgumentError) as refusal:
@@ -152,14 +152,14 @@ def test_a_settings_file_is_toml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"http_port = ", b"\xff\xfe", b"x = " + b"[" * 100_000])
-def test_a_broken_settings_file_is_told(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_settings_file_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "penstock.toml"
     path.write_bytes(content)
     with pytest.raises(InvalidArgumentError, match="not valid TOML"):
         read_config(str(path))
 
 
-def test_a_missing_settings_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_settings_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="cannot read the settings file"):
         read_config(str(tmp_path / "absent.toml"))
 
@@ -180,7 +180,7 @@ def test_any_value_is_taken_or_refused_by_name(config: dict[str, object]) -> Non
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("value", ["hunter2\n", ["hunter2", ""], ["hunter2", 7], {"hunter2": 1}])
 def test_a_secret_that_is_wrong_is_not_repeated(name: str, value: object) -> None:
-    """The sentence ends up in a log, or on a screen that others see."""
+    """The sentence may go to a log, or to a screen that others see."""
     section, key = SETTINGS[name].section, SETTINGS[name].key
     for config in ({name: value}, {section: {key: value}}):
         with pytest.raises(InvalidArgumentError) as refusal:
@@ -196,26 +196,26 @@ def test_the_project_of_an_account_is_a_pair(value: object) -> None:
 
 
 def test_every_setting_that_holds_credentials_is_kept_secret() -> None:
-    """A new one is found by its name."""
+    """The test finds a new one by its name."""
     words = ("token", "secret", "password", "accounts")
     assert {name for name in SETTINGS if any(word in name for word in words)} == set(SECRETS)
 
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_may_be_in_a_file_that_a_variable_names(name: str, tmp_path: Path) -> None:
-    """One a line where there may be several."""
+    """Values of a list are on separate lines."""
     each = SETTINGS[name]
     (tmp_path / "secret").write_text("first:YQ==\r\nsecond:Yg==\n")
     environment = {f"{each.variable}_FILE": str(tmp_path / "secret")}
     assert list(stray_variables(environment)) == []
     wanted = "first:YQ==,second:Yg==" if each.many else "first:YQ==;second:Yg=="
     assert load(environment=environment) == load(environment={each.variable: wanted})
-    assert load({name: "other:Yw=="}, environment) == load({name: "other:Yw=="}), "a flag wins"
+    assert load({name: "other:Yw=="}, environment) == load({name: "other:Yw=="}), "a flag has precedence"
     with pytest.raises(InvalidArgumentError, match=f"^{each.variable} and {each.variable}_FILE are the same setting$"):
         load(environment=environment | {each.variable: "hunter2"})
 
 
-def test_a_file_of_a_secret_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_an_unusable_file_of_a_secret_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     for name, reason in (("absent", "No such file or directory"), ("bytes", "it is not text"), ("empty", "is empty")):
@@ -244,8 +244,8 @@ def test_settings_are_shown_without_their_secrets() -> None:
     assert "s3cret" not in repr(shown)
 
 
-def test_every_variable_that_our_code_reads_is_known_to_be_ours() -> None:
-    """Else a server would call it mistyped."""
+def test_every_variable_that_the_code_reads_is_a_known_variable() -> None:
+    """Otherwise a server would call it mistyped."""
     known = {each.variable for each in SETTINGS.values()} | OTHER_VARIABLES
     known |= {f"{SETTINGS[name].variable}_FILE" for name in SECRETS}
     texts = [path.read_text() for path in Path(penstock.__file__).parent.rglob("*.py")]
@@ -278,8 +278,6 @@ def test_every_variable_that_our_code_reads_is_known_to_be_ours() -> None:
         ("penstock_http_prot", "1", ""),
     ],
 )
-def test_a_variable_that_means_nothing_is_named_unless_it_is_somebody_elses(
-    name: str, value: str, sentence: str
-) -> None:
+def test_an_unknown_variable_is_named_unless_another_program_uses_it(name: str, value: str, sentence: str) -> None:
     assert list(stray_variables({name: value, "PATH": "/bin"})) == ([sentence] if sentence else [])
     load(environment={name: value})

@@ -1,4 +1,4 @@
-"""The time limit of tests: a test that hangs ends by name, with the stacks of all of its processes."""
+"""The time limit of tests: a test that hangs fails by name, with the stacks of all its processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter language: what it matches, what it refuses and how it says so."""
+"""The filter language: matching, refusals and their sentences."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENGLISH = {"lang": "en", "name": "com.acme", "iana.org/language_tag": "en-GB"}
         ('attributes.name = "com\\U0000002eacme"', True),
     ],
 )
-def test_a_filter_matches_what_its_grammar_says(text: str, matches: bool) -> None:
+def test_a_filter_matches_as_its_grammar_says(text: str, matches: bool) -> None:
     assert compile_filter(text)(ENGLISH) is matches
 
 
@@ -113,7 +113,7 @@ def test_the_depth_is_capped(opening: str, closing: str) -> None:
         compile_filter(nested(FILTER_DEPTH_MAX + 1))
 
 
-# A second, slower reading of the language: expressions as trees, written out in a random spelling.
+# A second, slower implementation of the language: expressions as trees, written out in a random spelling.
 
 
 @dataclass(frozen=True)

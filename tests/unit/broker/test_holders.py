@@ -1,4 +1,6 @@
-"""Consumers side by side on one ordered subscription: while one has messages of a key, only it gets more of them."""
+"""Consumers of one ordered subscription: while a consumer holds messages of a key, no other consumer gets more of
+them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def test_the_consumer_that_has_the_key_gets_more_of_it(broker: Broker) -> None:
     assert bodies(broker, "one") == ["a1"]
 
 
-def test_a_key_that_nobody_has_is_free_for_the_next(broker: Broker) -> None:
+def test_a_key_without_a_holder_is_free_for_the_next_consumer(broker: Broker) -> None:
     publish(broker, "a", "a")
     first = broker.pull(NOW, "s", 1, holder="one").deliveries
     assert bodies(broker, "two") == []
@@ -49,7 +51,7 @@ def test_a_key_that_nobody_has_is_free_for_the_next(broker: Broker) -> None:
     assert bodies(broker, "two") == ["a1"]
 
 
-def test_a_returned_message_and_what_followed_it_go_to_one_consumer_in_order(broker: Broker) -> None:
+def test_a_returned_message_and_later_ones_go_to_one_consumer_in_order(broker: Broker) -> None:
     publish(broker, "a", "a", "a")
     first = broker.pull(NOW, "s", 2, holder="one").deliveries
     broker.nack(NOW, [first[0].receipt])

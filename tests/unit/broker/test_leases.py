@@ -1,4 +1,4 @@
-"""Timers come in their order, are kept by those that are left, and cost nothing once they have no message."""
+"""Timers: they end in order, are kept for the remaining messages, and cost nothing without messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_nothing_is_due_without_timers() -> None:
     assert (timers.next_due(), timers.take_due(FOREVER), len(timers)) == (FOREVER, None, 0)
 
 
-def test_what_lasts_for_ever_needs_no_timer() -> None:
+def test_an_endless_lease_needs_no_timer() -> None:
     timers = Timers()
     assert timers.make(FOREVER, [1]) is None
     timers.leave(None)

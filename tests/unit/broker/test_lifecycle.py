@@ -1,4 +1,4 @@
-"""The table of the life of a message says what the broker does: row by row, and on walks at random."""
+"""The table of message stages matches the broker, row by row and on random walks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from penstock.broker.subscription import Subscription
 
 PAGE = Path(__file__).parents[3] / "ARCHITECTURE.md"
 FACTS = {fact for row in LIFE.values() for fact in row}
-OTHERS: dict[type[f.Fact], f.Fact] = {  # facts of a subscription that change no message's stage
+OTHERS: dict[type[f.Fact], f.Fact] = {  # facts of a subscription that do not change the stage of a message
     f.Touched: f.Touched(2, 1),
     f.SubscriptionChanged: f.SubscriptionChanged(2, SubscriptionOptions(lease_seconds=20)),
     f.Compared: f.Compared(2, 10, 3, 3),
 }
-ENDS = {f.SubscriptionCreated, f.SubscriptionDeleted, f.Detached}  # every life in it begins or ends
+# facts that begin or end the life of every message in the subscription
+ENDS = {f.SubscriptionCreated, f.SubscriptionDeleted, f.Detached}
 
-# ---------------------------------------------------------------------- every fact over every stage
+# ---------------------------------------------------------------------- every fact in every stage
 
-AT = 5  # the offset that is driven; with the key "k", of which offset 3 is leased
+AT = 5  # the offset under test, with the key "k"; offset 3 of the key is leased
 BEFORE: list[f.Fact] = [
     f.TopicCreated(1, "t", 0, TopicOptions()),
     f.SubscriptionCreated(2, "s", 1, "t", 0, 0, 0, SubscriptionOptions(ordering=True, ordering_window=2)),
@@ -76,12 +77,12 @@ def test_a_fact_leads_where_the_table_says(stage: Stage, kind: type[f.Fact]) -> 
         Stage.WAITING,
         Stage.LEASED,
     ):
-        with pytest.raises(KeyError):  # there is no such delivery: a bug is found where it acts
+        with pytest.raises(KeyError):  # there is no such delivery, so the bug shows at once
             state.apply(FACT_OF[kind])
 
 
 @pytest.mark.parametrize(("stage", "cursor"), list(product(Stage, (AT, AT + 1))))
-def test_a_seek_begins_every_life_anew(stage: Stage, cursor: int) -> None:
+def test_a_seek_restarts_every_message(stage: Stage, cursor: int) -> None:
     state = in_stage(stage)
     state.apply(f.Sought(2, 0, cursor, cursor, cursor, [(8, 9)]))
     subscription = state.subscriptions[2]
@@ -101,7 +102,7 @@ def test_the_table_knows_every_fact_of_a_subscription() -> None:
     assert of_subscriptions == FACTS | {f.Sought} | set(OTHERS) | ENDS
 
 
-def test_what_is_held_behind_another_of_its_key_is_unacked() -> None:
+def test_a_message_held_behind_another_of_its_key_is_unacked() -> None:
     broker = Broker(draw=lambda: 1)
     broker.recover(None, [])
     broker.create_topic(0, "t")
@@ -112,7 +113,7 @@ def test_what_is_held_behind_another_of_its_key_is_unacked() -> None:
     assert [broker.is_unacked(0, "s", offset) for offset in range(3)] == [True, True, False]
 
 
-# ---------------------------------------------------------------------- walks at random
+# ---------------------------------------------------------------------- random walks
 
 Stages = dict[tuple[int, int], Stage]
 KINDS = [
@@ -124,7 +125,7 @@ KINDS = [
 
 
 class Walk:
-    """Commands at random over one topic; after each, the stages that the table foretells are those that are."""
+    """Random commands on one topic. After each command, every message must be in the stage that the table predicts."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -161,7 +162,7 @@ class Walk:
         assert {place: now[place] for place in foretold} == foretold, found
 
     def _pass(self, stages: Stages, fact: f.Passed, cursor: int, found: list[f.Fact]) -> None:
-        """Messages that no later fact of the command names."""
+        """Update messages that the cursor passed and that no other fact of the command names."""
         named = {o for each in found if getattr(each, "subscription", 0) == fact.subscription for o in _offsets(each)}
         for offset in range(cursor, fact.until):
             if offset not in named and stages[fact.subscription, offset] is Stage.UNREAD:

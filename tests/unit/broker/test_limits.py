@@ -1,4 +1,4 @@
-"""The check of a draft: its size in bytes, or a sentence about what is too much."""
+"""The check of a draft: its size in bytes, or a sentence about the limit that it exceeds."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ TIMES = "Message delay and time to live must be 0 to 10000000000 seconds"
         (Draft(b"", ttl_seconds=float("nan")), TIMES),
     ],
 )
-def test_what_is_wrong_is_said(draft: Draft, text: str) -> None:
+def test_a_refusal_names_the_limit(draft: Draft, text: str) -> None:
     with pytest.raises(InvalidArgumentError) as error:
         check_draft(draft, Limits())
     assert error.value.message == text
 
 
 @pytest.mark.parametrize(("limit", "words"), [(10 << 20, "10MB"), (1 << 20, "1MB"), (64 << 10, "65536 bytes")])
-def test_a_limit_is_said_in_words_people_use(limit: int, words: str) -> None:
+def test_a_limit_has_a_readable_unit(limit: int, words: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"^Message size exceeds maximum of {words}$"):
         check_draft(Draft(bytes(limit + 1)), Limits(message_max_bytes=limit))
 

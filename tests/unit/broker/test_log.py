@@ -1,4 +1,4 @@
-"""The cache of the log: what it gives is right or missing, never wrong, and it keeps to its budget."""
+"""The cache of the log: a message is the right one or missing, and the cache keeps to its budget."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.broker.log import OVERHEAD_BYTES, LogCache, Need, Sizes
 from penstock.broker.model import Message
 
-COST = 10 + OVERHEAD_BYTES  # of each message here
+COST = 10 + OVERHEAD_BYTES  # bytes of each message here
 
 
 def message(offset: int) -> Message:
@@ -32,7 +32,7 @@ def held(cache: LogCache, topic: int = 1, until: int = 3000) -> set[int]:
     return {offset for offset in range(until) if cache.get(topic, offset) is not None}
 
 
-def test_what_is_published_is_found() -> None:
+def test_published_messages_are_found() -> None:
     cache = LogCache(Sizes())
     for first in range(0, 1000, 10):
         cache.append(1, messages(first, first + 10))
@@ -48,7 +48,7 @@ def test_a_span_is_the_chunk_and_the_place_in_it() -> None:
     assert span[0][span[1]].offset == 150
 
 
-def test_what_is_missing_is_asked_for_up_to_what_is_there() -> None:
+def test_a_missing_range_ends_where_the_next_chunk_begins() -> None:
     cache = filled((100, 200), (500, 600))
     assert cache.need(1, 50, 10_000, 10) == Need(1, 50, 100)
     assert cache.need(1, 200, 10_000, 10) == Need(1, 200, 500)
@@ -57,7 +57,7 @@ def test_what_is_missing_is_asked_for_up_to_what_is_there() -> None:
     assert cache.need(1, 600, 10_000, Sizes().read_bytes) == Need(1, 600, 601)
 
 
-def test_what_came_another_way_meanwhile_is_not_there_twice() -> None:
+def test_messages_that_were_loaded_meanwhile_are_not_there_twice() -> None:
     cache = filled((100, 200))
     for first, until in [(50, 150), (150, 250), (0, 300), (100, 200), (120, 130)]:
         cache.load(1, messages(first, until))
@@ -69,7 +69,7 @@ def test_the_oldest_load_leaves_first() -> None:
     assert held(cache) == set(range(100, 300))
 
 
-def test_what_was_just_asked_for_stays_however_large() -> None:
+def test_requested_messages_stay_however_large() -> None:
     cache = filled((0, 100), (100, 200), budget=1)
     assert held(cache) == set(range(100, 200))
 
@@ -111,8 +111,10 @@ SIZES = st.builds(
 @settings(max_examples=300)
 @given(st.lists(STEPS, max_size=25), SIZES)
 def test_the_cache_is_a_dictionary_that_may_forget(steps: list[tuple[str, int, tuple[int, int]]], sizes: Sizes) -> None:
-    """Whatever is read twice, in whatever pieces: a message found is the right one, none is kept or counted twice,
-    what was asked for is there, and the budget holds. Law 5."""
+    """Law 5: reads of any ranges return the right messages.
+
+    No message is kept or counted twice, requested messages are there, and the budget holds.
+    """
     cache = LogCache(sizes)
     tails, known = {1: 0, 2: 0}, dict[tuple[int, int], Message]()
 
@@ -148,7 +150,7 @@ def test_the_cache_is_a_dictionary_that_may_forget(steps: list[tuple[str, int, t
 
 
 def test_a_chunk_that_begins_where_the_next_one_does_is_not_loaded_over_it() -> None:
-    """Two readers of a backlog ask for the same block; the second answer begins in a chunk and goes beyond it."""
+    """Two readers of a backlog ask for the same block. The second answer begins in a chunk and ends beyond it."""
     cache = LogCache(Sizes(chunk_messages=10))
     cache.load(1, messages(0, 30))
     cache.load(1, messages(5, 40))
@@ -158,7 +160,7 @@ def test_a_chunk_that_begins_where_the_next_one_does_is_not_loaded_over_it() -> 
 
 
 def test_the_first_of_a_block_stays_where_the_block_is_larger_than_the_cache() -> None:
-    """It is what a command asked for: without it the command would ask for ever."""
+    """A command asked for the first message. Without it the command would ask forever."""
     cache = LogCache(Sizes(cache_bytes=COST * 2, chunk_messages=2))
     cache.load(1, messages(0, 20))
     assert held(cache) == {0, 1}

@@ -1,4 +1,4 @@
-"""The sorted names of a mapping, against sorting them each time."""
+"""The sorted names of a mapping, compared with sorting them each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids and receipts can be read back, and nothing else can be mistaken for one."""
+"""Ids and receipts: they can be parsed, and no other text can be mistaken for one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_publishers_stamp_depends_on_all_it_speaks_for(secret: bytes, subscrip
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1-2", "1-2-3-4", "1--2", "a-b-c", "1-2-", "²-1-1", "1" * 60 + "-1-1"])
-def test_what_is_no_receipt_is_none(text: str) -> None:
+def test_an_invalid_receipt_is_none(text: str) -> None:
     assert parse_receipt(text) is None
 
 

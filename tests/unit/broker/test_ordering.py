@@ -31,7 +31,7 @@ def test_a_held_message_that_is_leased_is_no_longer_held() -> None:
 
 def test_a_message_that_came_back_is_leased_again_in_its_place() -> None:
     lane = filled(leased=3)
-    lane.leased = 0  # all came back
+    lane.leased = 0  # all messages were returned
     assert lane.waiting(0) == 0
     lane.lease(0)
     assert (lane.live, lane.leased, lane.waiting(0)) == ([0, 1, 2], 1, 1)
@@ -43,7 +43,7 @@ def test_a_return_brings_back_the_later_ones() -> None:
     assert lane.later_leased(3) == [3]
 
 
-def test_who_leaves_makes_room_only_if_it_was_leased() -> None:
+def test_a_removed_message_makes_room_only_if_it_was_leased() -> None:
     lane = filled(leased=2)
     lane.wait(5)
     lane.leave(5)

@@ -1,4 +1,4 @@
-"""The arithmetic of failing: when a message comes back, and when it does not."""
+"""The retry policy: delays, and the last attempt."""
 
 from __future__ import annotations
 

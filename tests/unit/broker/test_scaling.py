@@ -1,7 +1,7 @@
-"""Law 6: what a command costs does not grow with what else there is. Counted in bytecodes, so that no clock is needed.
+"""Law 6: the cost of a command does not grow with the size of unrelated state. It is counted in bytecodes, not in time.
 
-A command is run beside a few of something and beside a thousand of it: subscriptions of the topic, other topics,
-waiting messages, leased ones, snapshots, ordering keys. A walk over them would cost thousands of bytecodes more.
+A command runs with a few and with a thousand of something: subscriptions of the topic, other topics, waiting messages,
+leased ones, snapshots, ordering keys. A walk over them would cost thousands of bytecodes more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.broker.publishing import FILTERS_AT_ONCE
 
 FEW, MANY = 3, 1_000
 TIMES = 5
-SLACK = 1.25  # heaps and bisections are a little deeper where more is in them
+SLACK = 1.25  # heaps and bisections are a little deeper with more entries
 LONG = SubscriptionOptions(lease_seconds=600)
 FILTERED = SubscriptionOptions(lease_seconds=600, filter='attributes.a = "1"')
 ORDERED = SubscriptionOptions(lease_seconds=600, ordering=True)
@@ -37,7 +37,7 @@ LIMITS = {
 
 
 def bytecodes(command: Callable[[], object]) -> int:
-    """How many a command takes, in whatever functions."""
+    """Return the number of bytecodes of a command, in all functions."""
     total = 0
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:
@@ -55,7 +55,7 @@ def bytecodes(command: Callable[[], object]) -> int:
     return total
 
 
-# ---------------------------------------------------------------------- what there may be much of
+# ---------------------------------------------------------------------- state that may be large
 
 
 def subscriptions(queue: MessageQueue, number: int) -> None:
@@ -95,11 +95,11 @@ def keys(queue: MessageQueue, number: int) -> None:
     queue.lease("ordered", number)
 
 
-# ---------------------------------------------------------------------- what is done beside them
+# ---------------------------------------------------------------------- commands
 
 
 class Commands:
-    """Each of them can be done again and again."""
+    """Commands that can be repeated."""
 
     def __init__(self, queue: MessageQueue, name: str) -> None:
         self.queue = queue
@@ -147,7 +147,7 @@ def costs(limits: Limits, name: str, amount: Callable[[MessageQueue, int], None]
         found = {}
         for command in COMMANDS:
             do = getattr(commands, command)
-            do()  # the first one may have something to find out
+            do()  # the first run may fill caches
             found[command] = max(bytecodes(do) for _ in range(TIMES // 2))
         return found
 
@@ -155,9 +155,7 @@ def costs(limits: Limits, name: str, amount: Callable[[MessageQueue, int], None]
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("amount", [subscriptions, topics, waiting, leased, snapshots, keys])
 @pytest.mark.parametrize("name", ["sub", "ordered"])
-def test_no_command_walks_what_it_is_not_about(
-    limits: str, amount: Callable[[MessageQueue, int], None], name: str
-) -> None:
+def test_no_command_walks_unrelated_state(limits: str, amount: Callable[[MessageQueue, int], None], name: str) -> None:
     few, many = (costs(LIMITS[limits], name, amount, number) for number in (FEW, MANY))
     grown = {command: (few[command], many[command]) for command in few if many[command] > SLACK * few[command] + 50}
     assert not grown
@@ -171,7 +169,7 @@ def test_the_number_of_filters_has_a_bound(limits: str) -> None:
 
 
 def test_the_count_sees_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard can fail: a publish that looks at each subscription is found."""
+    """The guard can fail: it finds a publish that looks at each subscription."""
     publish = Broker.publish
 
     def planted(self: Broker, now: int, topic_name: str, *rest: Any) -> Any:

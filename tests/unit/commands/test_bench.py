@@ -1,4 +1,4 @@
-"""A measurement that is broken off leaves nothing behind that goes on."""
+"""An interrupted measurement leaves no thread behind."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_waits_for_what_every_thread_is_doing() -> None:
-    """Also for the one that was being waited for when it came."""
+def test_ctrl_c_waits_for_every_thread() -> None:
+    """This includes the thread that was being waited for."""
     second_is_over, finished, pause = threading.Event(), list[int](), threading.Event()
     both = threading.Barrier(2)
 
@@ -31,7 +31,7 @@ def test_ctrl_c_waits_for_what_every_thread_is_doing() -> None:
             pause.wait(0.001)
         if share == 1:
             second_is_over.wait(10)
-            pause.wait(0.1)  # in which who waits for the second alone would have left
+            pause.wait(0.1)  # time in which a wait for the second thread alone would have ended
         finished.append(share)
         if share == 2:
             second_is_over.set()

@@ -1,4 +1,4 @@
-"""Contexts: the file, the commands, and which server a command means."""
+"""Contexts: the file, the commands, and the choice of a server."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_file_is_for_its_owner_alone_and_survives_odd_values(home: Path) -> 
 @pytest.mark.parametrize(
     "text", ["current = ", "[contexts.a]\nport = 1", "[contexts]\na = 1", "contexts = 3", "x = " + "[" * 100_000]
 )
-def test_a_file_that_is_none_of_ours_is_a_sentence(home: Path, text: str) -> None:
+def test_an_invalid_file_is_one_sentence(home: Path, text: str) -> None:
     file = contexts_file({"XDG_CONFIG_HOME": str(home)})
     file.parent.mkdir()
     file.write_text(text)
@@ -102,7 +102,7 @@ def test_a_token_may_be_in_a_file(home: Path) -> None:
     assert find_place(environment).token == "secret"
 
 
-def test_where_nobody_has_named_a_server_the_refusal_says_how(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_the_refusal_says_how_to_name_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "DEFAULT_ADDRESS", "127.0.0.1:1")
     for name in ("PENSTOCK_ADDRESS", "PENSTOCK_CONTEXT", "PENSTOCK_READY_FILE"):
         monkeypatch.delenv(name, raising=False)

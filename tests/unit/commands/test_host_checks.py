@@ -1,4 +1,4 @@
-"""What `penstock doctor` says of the machine under a store."""
+"""The checks of `penstock doctor` on the machine below a store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOUNTS = """\
         ("/mnt/with space", "nfs4"),
     ],
 )
-def test_the_nearest_mount_says_what_kind_of_file_system_it_is(folder: str, kind: str) -> None:
+def test_the_nearest_mount_names_the_file_system(folder: str, kind: str) -> None:
     assert host_checks.file_system(Path(folder), MOUNTS) == kind
 
 

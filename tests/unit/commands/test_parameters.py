@@ -1,4 +1,4 @@
-"""Numbers out of range and mistyped commands are refused with one sentence."""
+"""Parameters out of range and mistyped commands: each is refused with one sentence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_command_takes_its_parameters(path: str, command: click.Command) -> No
     if command.callback is None:
         return  # a group
     names = {parameter.name for parameter in command.params if parameter.expose_value}
-    if hasattr(command.callback, "__wrapped__"):  # by on_server
+    if hasattr(command.callback, "__wrapped__"):  # wrapped by on_server
         names = names - {"address", "token", "context", "project", "as_json"} | {"session"}
     signature(command.callback).bind(**dict.fromkeys(filter(None, names)))
 

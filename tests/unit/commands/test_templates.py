@@ -42,7 +42,7 @@ def test_a_body_that_is_no_text_is_written_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("template", ["%x", "50%", r"\q", "a\\", r"\xZZ"])
-def test_what_is_not_known_is_a_sentence(template: str) -> None:
+def test_an_unknown_placeholder_is_one_sentence(template: str) -> None:
     with pytest.raises(WrongUsageError, match=r"Unknown .* in the template. Known: "):
         parse_template(template)
 
@@ -52,7 +52,7 @@ def test_bodies_have_variables_and_keep_their_json() -> None:
     assert filled == '{"id": "", "n": 3, "at": "2026-11-15T10:00:00.000000Z", "ms": 1794736800000, "r": 0, "x": {y}}'
 
 
-def test_pairs_are_read_and_refused_by_what_they_are_for() -> None:
+def test_pairs_are_parsed_and_errors_name_their_purpose() -> None:
     assert pairs(["a=1", "b=x=y", "c="], "An attribute") == {"a": "1", "b": "x=y", "c": ""}
     for wrong in ("a", "=1"):
         with pytest.raises(WrongUsageError, match="An attribute must be KEY=VALUE"):

@@ -1,4 +1,4 @@
-"""Durations, sizes, instants and starts as people type them."""
+"""Durations, sizes, times and start positions as people type them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a log for people, its parts alone: ranges in blocks, forwards and backwards; tests of messages; instants."""
+"""The parts of reading a log for people: ranges in blocks, forwards and backwards; tests of messages; times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def message(offset: int, data: bytes = b"", **attributes: str) -> Message:
 
 
 class Log:
-    """A topic whose blocks end where its bytes say, and which may forget or go while it is read."""
+    """A topic whose blocks end at a number of bytes. It may forget messages or be deleted while it is read."""
 
     name, number, first_id = "t", 1, 0
 
@@ -36,7 +36,7 @@ class Log:
         self.head = 0
         self.deleted = False
         self.reads: list[int] = []
-        self.forget: dict[int, int] = {}  # at which read -> the head from then on
+        self.forget: dict[int, int] = {}  # number of a read -> the head from then on
 
     async def find_topic(self, key: int) -> Log | None:
         return None if self.deleted else self
@@ -74,11 +74,11 @@ def test_every_offset_of_a_range_comes_once_and_in_order(
     span = Range(min(first, len(sizes)), min(until, len(sizes)))
     expected = list(range(*span))
     assert asyncio.run(read(log, span, descending=descending)) == (expected[::-1] if descending else expected)
-    assert max(log.reads, default=0) <= reading.BLOCK_BYTES + max(sizes), "no more is in memory than a block"
+    assert max(log.reads, default=0) <= reading.BLOCK_BYTES + max(sizes), "no more than one block is in memory"
 
 
 @given(st.integers(0, 3000), st.integers(0, 5), st.booleans())
-def test_what_is_forgotten_meanwhile_is_left_out(head: int, at: int, descending: bool) -> None:
+def test_messages_forgotten_meanwhile_are_left_out(head: int, at: int, descending: bool) -> None:
     log = Log([0] * 3000)
     log.forget[at] = head
     found = asyncio.run(read(log, Range(0, 3000), descending=descending))
@@ -88,7 +88,7 @@ def test_what_is_forgotten_meanwhile_is_left_out(head: int, at: int, descending:
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_a_commit_of_many_bytes_is_more_than_one_block(descending: bool) -> None:
-    """A journal may return all messages that it was asked for, however many bytes they have."""
+    """A journal may return all requested messages, however many bytes they have."""
 
     class Commit(Log):
         async def read(self, name: str, first: int, until: int, max_bytes: int) -> list[Message]:
@@ -111,7 +111,7 @@ def test_a_commit_of_many_bytes_is_more_than_one_block(descending: bool) -> None
     assert offsets == sorted(range(5), reverse=descending)
 
 
-def test_a_topic_that_goes_ends_the_reading() -> None:
+def test_the_deletion_of_a_topic_ends_the_reading() -> None:
     log = Log([1] * 10)
     log.deleted = True
     with pytest.raises(NotFoundError):
@@ -225,7 +225,7 @@ def test_where_nothing_is_asked_all_are_wanted() -> None:
     "path",
     ["", "a", ".a", "$a", "$.", "$[", "$[x]", "$[-1]", "$.a b", '$["a]', r'$["\q"]', "$.n>297", "$.n<=3", "$.n!=3"],
 )
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_an_invalid_path_is_refused(path: str) -> None:
     if not path:
         assert predicate_of(Wanted(json=path)) is None
         return
@@ -257,6 +257,6 @@ def test_instants_as_people_write_them(text: str, expected: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "now", "10m", "-10", "-m", "2027", "2027-02-30", "20270115", "-١s", "2027-01-15T"]
 )
-def test_what_is_no_instant_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^at must be an instant such as"):
         parse_instant(text, "at", NOW)

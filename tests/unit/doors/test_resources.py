@@ -1,4 +1,4 @@
-"""Queues of the doors: made once, with nothing lost in between, and spelled as every door spells them."""
+"""Queues of the doors: created once without losing a message, with the same names in every door."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_topic_that_was_there_gets_its_subscription() -> None:
     asyncio.run(scenario())
 
 
-def test_a_queue_begins_with_what_its_topic_keeps() -> None:
+def test_a_queue_begins_with_the_messages_of_its_topic() -> None:
     async def scenario() -> None:
         async with running() as queue:
             await queue.create_topic(TOPIC)
@@ -85,7 +85,7 @@ def test_a_queue_begins_with_what_its_topic_keeps() -> None:
     asyncio.run(scenario())
 
 
-def test_a_queue_that_begins_with_what_is_kept_is_sent_to_in_the_same_step() -> None:
+def test_a_send_to_a_new_queue_of_an_old_topic_is_one_step() -> None:
     async def scenario() -> None:
         async with running() as queue:
             await queue.create_topic(TOPIC, TopicOptions(retention_seconds=60))
@@ -96,7 +96,7 @@ def test_a_queue_that_begins_with_what_is_kept_is_sent_to_in_the_same_step() -> 
     asyncio.run(scenario())
 
 
-def test_a_queue_whose_topic_was_deleted_begins_anew() -> None:
+def test_a_queue_whose_topic_was_deleted_starts_again() -> None:
     async def scenario() -> None:
         async with running() as queue:
             await provide(queue)
@@ -129,7 +129,7 @@ def test_a_name_the_broker_refuses_is_refused() -> None:
     asyncio.run(scenario())
 
 
-# ---------------------------------------------------------------------- names at every door
+# ---------------------------------------------------------------------- names in every door
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_name_the_broker_refuses_is_refused() -> None:
         ("projects/other/topics/orders", {"azure": None, "text": None, "python": "projects/other/topics/orders"}),
         ("projects/demo/topics/UPPER", {"azure": None, "text": "UPPER", "pubsub": "projects/demo/topics/UPPER"}),
         ("projects/demo/topics/a", {"azure": None, "text": "a", "spark": "projects/demo/topics/a"}),
-        ("projects/demo/topics/a", {"pubsub": "projects/demo/topics/a"}),  # not to be created there, but used
+        ("projects/demo/topics/a", {"pubsub": "projects/demo/topics/a"}),  # cannot be created there, but used
         ("projects/demo/topics/goog", {"pubsub": "projects/demo/topics/goog", "text": "goog"}),
         ("projects/demo/topics/" + "q" * 300, {"azure": None, "text": None}),
         ("orders", {"pubsub": None, "azure": None, "text": None, "python": "orders", "spark": None}),
@@ -156,7 +156,7 @@ def test_how_each_client_calls_a_topic(topic: str, expected: dict[str, str | Non
     found = names.of(topic, is_queue=True)
     assert set(found) == {"pubsub", "azure", "text", "python", "spark"}
     assert found.items() >= expected.items()
-    assert names.of(topic, is_queue=False) == found | {"azure": None}, "that door has queues alone"
+    assert names.of(topic, is_queue=False) == found | {"azure": None}, "this door has only queues"
 
 
 def test_a_closed_door_has_no_names() -> None:
@@ -166,7 +166,7 @@ def test_a_closed_door_has_no_names() -> None:
 
 
 def opened(**flags: str) -> Names:
-    """The names at the doors of a server that listens at the ports of its settings."""
+    """Return the names in the doors of a server that listens at the ports of its settings."""
     settings = load_settings(flags=flags, environment={})
     queue = AsyncMessageQueue(MemoryJournal())
     opening = Opening(settings, queue, Condition(), Budget(), Moves(queue, dead_letters))

@@ -1,4 +1,4 @@
-"""Azurite's flags as settings."""
+"""The flags of Azurite as settings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_defaults_open_the_queue_alone() -> None:
     assert (settings.azure.accounts or "").startswith(f"{DEVELOPMENT_ACCOUNT}:")
 
 
-def test_keep_alive_and_sentences_are_those_of_azurite() -> None:
+def test_keep_alive_and_messages_are_those_of_azurite() -> None:
     settings = load_settings(flags=settings_of(DEFAULTS, {}), environment={})
     assert (settings.azure.keep_alive_seconds, settings.azure.wording) == (5, "azurite")
     assert "--queueKeepAliveTimeout" in CliRunner().invoke(app, ["azurite", "--help"]).output
@@ -89,7 +89,7 @@ def test_accounts_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"pwd": "x"}, {"cert": "c"}, {"key": "k"}, {"oauth": "full"}, {"oauth": "basic"}])
-def test_what_cannot_be_done_is_said(changes: dict[str, Any]) -> None:
+def test_unsupported_flags_are_reported(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="--"):
         settings_of(DEFAULTS | changes, {})
 
@@ -121,7 +121,7 @@ def test_the_version_says_whose_it_is(arguments: list[str], told: str) -> None:
         ([], "x", "AZURITE_ACCOUNTS: account 1 needs another name"),
     ],
 )
-def test_what_is_wrong_is_said_by_the_name_that_the_user_gave(
+def test_errors_have_the_name_that_the_user_gave(
     arguments: list[str], accounts: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURITE_ACCOUNTS", accounts)
@@ -154,7 +154,7 @@ def test_a_debug_file_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> No
     ],
 )
 def test_the_public_key_is_shown_and_no_other(accounts: str | None, address: str, shown: str) -> None:
-    """A connection string with an address that can be called; a key that was given to us stays secret."""
+    """The connection string has an address that clients can use. A key of the user stays secret."""
     queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS)
     log = logging.getLogger("test.azurite")
     moves = Moves(queue, dead_letters)

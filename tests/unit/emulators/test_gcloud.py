@@ -1,4 +1,4 @@
-"""The command line of the vendor's Pub/Sub emulator as settings, and what is said of the rest of gcloud."""
+"""The command line of the vendor's Pub/Sub emulator as settings, and the answers to other gcloud commands."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_both_commands_are_known_with_and_without_beta(before: list[str], verb: 
         ("beta emulators pubsub start now", "^gcloud emulators pubsub start takes only flags, not 'now'$"),
     ],
 )
-def test_what_is_not_known_is_one_sentence(words: str, sentence: str) -> None:
+def test_an_unknown_command_is_one_sentence(words: str, sentence: str) -> None:
     with pytest.raises(InvalidArgumentError, match=sentence):
         verb_of(words.split())
 
@@ -115,7 +115,7 @@ def test_gcloud_alone_is_a_sentence_of_how_to_use_it() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "127.0.0.1"])
-def test_what_to_export_can_be_called_and_pasted(tmp_path: Path, home: dict[str, str], host: str) -> None:
+def test_exported_variables_can_be_pasted_into_a_shell(tmp_path: Path, home: dict[str, str], host: str) -> None:
     ready = {"pid": 1, "pubsub": f"{host}:8085"}
     (tmp_path / "penstock-ready.json").write_text(json.dumps(ready))
     assert exports(str(tmp_path), None, home, tmp_path) == ["export PUBSUB_EMULATOR_HOST=127.0.0.1:8085"]

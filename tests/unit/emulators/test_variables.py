@@ -1,4 +1,4 @@
-"""What the variables of other emulators ask for besides a seed."""
+"""Variables of other emulators, besides those with a seed."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def test_accounts_open_the_ports_that_clients_of_azurite_wait_for() -> None:
     assert settings.azure.accounts == "demo:YQ=="
 
 
-def test_ports_may_be_named_as_those_images_name_them() -> None:
+def test_ports_may_have_the_names_of_those_images() -> None:
     named = {"PUBSUB_PORT": "9681", "READY_PORT": "9682"}
     assert ports(load(PROJECT | named))[1:3] == [9681, 9682]
     service = {"PUBSUB_PORT": "tcp://10.0.0.7:8085", "READY_PORT": "0"}
     assert ports(load(PROJECT | service))[1:3] == [8681, 8682]
 
 
-def test_what_was_said_in_our_own_words_stays() -> None:
+def test_penstocks_own_variables_have_precedence() -> None:
     environment = PROJECT | ACCOUNTS
     given = {"ready_port": "off", "pubsub_second_port": "7", "azure_blob_port": "off", "azure_accounts": "own:YQ=="}
     settings = load(environment, **given)
@@ -69,7 +69,7 @@ def test_a_port_that_another_door_has_is_left_to_it() -> None:
 
 
 def test_variables_alone_open_no_ports() -> None:
-    """`env` is for whoever starts a server by hand: the ports are those of the settings."""
+    """`env` is for users who start a server by hand, so the ports are those of the settings."""
     environment = PROJECT | ACCOUNTS
     settings = load(environment, seed="env")
     assert ports(settings) == [8085, None, None, None, None]

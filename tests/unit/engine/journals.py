@@ -1,6 +1,6 @@
-"""A journal that does what a test tells it: keep, wait, count, refuse.
+"""A journal that tests control: it keeps, waits, counts and refuses.
 
-It keeps its promises. What it committed is what it recovers, what it refused it forgot.
+It keeps its promises: it recovers what it committed, and forgets what it refused.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from penstock.journal.port import Commit, Recovered
 
 
 class ToldJournal(MemoryJournal):
-    """Durable as far as anybody can see, for as long as the test runs."""
+    """A journal in memory that counts as durable as long as the test runs."""
 
     durable = True
 
     def __init__(self) -> None:
         super().__init__()
         self.commits: list[Commit] = []
-        self.refusals: list[PenstockError] = []  # the next commits end with these
+        self.refusals: list[PenstockError] = []  # the errors of the next commits
         self.full = False
         self.gate = threading.Event()  # closed: commits wait
         self.gate.set()
-        self.entered = threading.Semaphore(0)  # one for each commit that began
+        self.entered = threading.Semaphore(0)  # released once for each commit that began
 
     def recover(self) -> Recovered:
         return Recovered(None, [fact for commit in self.commits for fact in commit.facts])
@@ -40,7 +40,7 @@ class ToldJournal(MemoryJournal):
         self.commits.append(commit)
 
     def close(self) -> None:
-        """Stay readable, so that a test can open another queue on what was kept."""
+        """Stay readable, so that a test can open another queue on the same commits."""
 
 
 class StepJournal(ToldJournal):
@@ -59,7 +59,7 @@ class StepJournal(ToldJournal):
         super().commit(commit)
 
     def step(self) -> None:
-        """Let the commit through that waits now."""
+        """Let the waiting commit through."""
         self.waiting = False
         self._steps.release()
 

@@ -1,6 +1,7 @@
-"""AsyncMessageQueue and its journal: callers share commits, nobody is answered early, and trouble reaches everybody.
+"""AsyncMessageQueue and its journal: callers share commits, answers come after the commit, and errors reach all
+callers.
 
-The journal is told what to do, so every test knows which commit is under way.
+The test controls the journal, so it knows which commit is in progress.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ async def commit_begins(journal: ToldJournal) -> None:
 
 
 async def started_over(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
-    """Close the gate behind what is already committed."""
+    """Publish a message, and then close the gate for later commits."""
     await queue.publish("topic", [Draft(b"first")])
     while journal.entered.acquire(blocking=False):
         pass
@@ -84,13 +85,13 @@ def test_callers_that_come_together_share_a_commit() -> None:
     tell(story)
 
 
-def test_nobody_is_answered_before_the_commit() -> None:
+def test_no_caller_is_answered_before_the_commit() -> None:
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         await started_over(queue, journal)
         calls = [
             publish(queue, b"a"),
             asyncio.ensure_future(queue.pull("sub", 10)),
-            asyncio.ensure_future(queue.pull("sub", 10)),  # finds nothing, because of an uncommitted pull
+            asyncio.ensure_future(queue.pull("sub", 10)),  # finds no message, because an uncommitted pull has it
             asyncio.ensure_future(queue.create_topic("new")),
             asyncio.ensure_future(queue.read("topic", 0, 10)),
         ]
@@ -107,7 +108,7 @@ def test_nobody_is_answered_before_the_commit() -> None:
     tell(story)
 
 
-def test_everybody_in_a_refused_commit_is_told_and_later_calls_work() -> None:
+def test_all_callers_of_a_refused_commit_get_the_error_and_later_calls_work() -> None:
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         await started_over(queue, journal)
         before = queue.engine.broker.state.dump()
@@ -130,7 +131,7 @@ def test_everybody_in_a_refused_commit_is_told_and_later_calls_work() -> None:
 
 
 def test_a_command_between_the_refusal_and_its_news_does_not_rescue_the_lost() -> None:
-    """Whoever waits for the refused commit must not be answered by a later one."""
+    """A caller that waits for the refused commit must not be answered by a later one."""
 
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         journal.refusals = [JournalFullError()]
@@ -153,7 +154,7 @@ def test_a_command_between_the_refusal_and_its_news_does_not_rescue_the_lost() -
 
 
 def test_decisions_of_one_turn_are_lost_together() -> None:
-    """The commit of another caller is refused while a door is in the middle of deciding several things."""
+    """The commit of another caller is refused while a door makes several decisions."""
 
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         journal.refusals = [JournalFullError()]
@@ -173,15 +174,15 @@ def test_decisions_of_one_turn_are_lost_together() -> None:
 
 
 def await_in_this_turn(condition: Callable[[], bool]) -> bool:
-    """Keep the loop busy until another thread has done something."""
+    """Keep the loop busy until another thread has made the condition true."""
     pause, until = threading.Event(), time.monotonic() + 10
     while not condition() and time.monotonic() < until:
         pause.wait(0.001)
     return condition()
 
 
-def test_a_walk_that_reads_while_the_state_goes_back_is_refused() -> None:
-    """Its deliveries would be leases nobody wrote down."""
+def test_a_pull_that_reads_while_the_state_is_rolled_back_is_refused() -> None:
+    """Otherwise its deliveries would be leases that no commit contains."""
 
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         for number in range(2000):
@@ -253,7 +254,7 @@ def test_a_full_journal_refuses_publishes_and_serves_the_rest() -> None:
     tell(story)
 
 
-def test_closing_keeps_what_is_under_way() -> None:
+def test_closing_finishes_calls_in_progress() -> None:
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         await started_over(queue, journal)
         under_way = publish(queue, b"under way")
@@ -284,8 +285,8 @@ def test_a_caller_that_leaves_does_not_disturb_the_commit() -> None:
     tell(story)
 
 
-def test_a_dead_letter_that_cannot_move_and_is_too_old_jams_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """Law 8: its lease and its retention end in one look, and its dead letter topic is not there."""
+def test_a_dead_letter_that_cannot_move_and_is_too_old_blocks_no_call(caplog: pytest.LogCaptureFixture) -> None:
+    """Law 8: its lease and its retention end at the same look, and its dead letter topic does not exist."""
 
     async def main() -> None:
         clock = ManualClock()
@@ -327,7 +328,10 @@ def test_a_queue_that_was_never_started_closes_all_the_same(tmp_path: Path) -> N
 
 
 def test_a_lease_that_found_nothing_leaves_no_error_behind() -> None:
-    """What it passed over was decided, and a refused commit takes that back; nobody waits for it, so nobody is told."""
+    """The pull decided to pass messages, and a refused commit undoes that.
+
+    No caller waits for the commit, so none gets an error.
+    """
 
     async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
         complaints: list[object] = []

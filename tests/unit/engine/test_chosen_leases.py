@@ -1,4 +1,4 @@
-"""Leases of chosen messages, what is unacked, and who leased what through which door."""
+"""Leases of chosen messages, unacked messages, and the origins of leases."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_chosen_messages_are_leased_and_the_others_come_as_ever(run: Callable[..
         await queue.ack([each.receipt for each in chosen])
         assert await queue.unacked("sub", 1, 3) == [1, 3, 4]
         assert await bodies(queue) == [0, 1, 3, 4, 5, 6, 8, 9]
-        assert await queue.lease_at("sub", [2, 3]) == []  # one is acked, the other is with somebody
+        assert await queue.lease_at("sub", [2, 3]) == []  # one is acked, the other is leased
         assert (await queue.backlog("sub")).messages == 8
 
     run(scenario)
@@ -92,7 +92,7 @@ def test_where_order_counts_nothing_can_be_chosen(run: Callable[..., None]) -> N
     run(scenario, ordering=True)
 
 
-def test_what_a_filter_keeps_out_is_not_leased(run: Callable[..., None]) -> None:
+def test_filtered_messages_are_not_leased(run: Callable[..., None]) -> None:
     async def scenario(queue: AsyncMessageQueue) -> None:
         assert [int(each.message.data) for each in await queue.lease_at("sub", [4, 5])] == [5]
 
@@ -127,7 +127,7 @@ def test_a_renewed_receipt_keeps_its_door(run: Callable[..., None]) -> None:
     run(scenario)
 
 
-def test_what_is_remembered_of_leases_follows_what_is_in_flight(run: Callable[..., None]) -> None:
+def test_origins_of_leases_are_kept_while_messages_are_in_flight(run: Callable[..., None]) -> None:
     async def scenario(queue: AsyncMessageQueue) -> None:
         kept = (await queue.at("text").pull("sub", 1))[0]
         for _ in range(KEPT_MIN + 10):

@@ -1,4 +1,4 @@
-"""Clocks that ring: in real time by the loop's timers, in tests by hand."""
+"""Clocks with alarms: in real time with the loop's timers, and in tests moved by hand."""
 
 from __future__ import annotations
 
@@ -85,11 +85,14 @@ def test_the_system_clock_rings_in_the_loop() -> None:
     asyncio.run(story())
 
 
-# ---------------------------------------------------------------------- two times
+# ---------------------------------------------------------------------- monotonic time and wall time
 
 
 class Machine:
-    """The clocks of a machine that sleeps and is set; `counts_sleep` as Linux's CLOCK_BOOTTIME does."""
+    """The clocks of a machine that sleeps and whose time is set.
+
+    `counts_sleep` is the behaviour of Linux's CLOCK_BOOTTIME.
+    """
 
     def __init__(self, *, counts_sleep: bool = True) -> None:
         self.wall = 1_700_000_000 * SECOND
@@ -141,8 +144,8 @@ _MOVES = st.tuples(st.sampled_from(["run", "sleep", "set", "set back"]), st.floa
 
 
 @given(st.lists(_MOVES, max_size=30), st.booleans())
-def test_whatever_the_machine_does_time_never_goes_back(moves: list[tuple[str, float]], counts_sleep: bool) -> None:
-    """And no lease lasts longer than its seconds, and the wall is the wall."""
+def test_time_never_goes_back(moves: list[tuple[str, float]], counts_sleep: bool) -> None:
+    """No lease is longer than its seconds, and the wall time is that of the machine."""
     machine = Machine(counts_sleep=counts_sleep)
     before, passed = machine.clock.now(), machine.elapsed
     for move, seconds in moves:
@@ -157,8 +160,8 @@ def test_whatever_the_machine_does_time_never_goes_back(moves: list[tuple[str, f
         before, passed = now, machine.elapsed
 
 
-def test_the_manual_clock_does_as_the_systems() -> None:
-    """A test of a door may set the wall clock, and sees what a server would."""
+def test_the_manual_clock_behaves_like_that_of_the_system() -> None:
+    """A test of a door may set the wall clock, and then sees the behaviour of a server."""
     clock, machine = ManualClock(1_700_000_000 * SECOND), Machine()
     for seconds in (-3600, 1800, 7200, -60, 60, 5):
         clock.set_wall(seconds)
@@ -180,7 +183,7 @@ def test_the_manual_clock_is_moved_forward_alone(seconds: float) -> None:
 
 
 def test_a_long_alarm_looks_at_the_clock_on_its_way() -> None:
-    """The timers of the loop stand still while the machine sleeps; an alarm is late by a stretch at most."""
+    """The timers of the loop stand still while the machine sleeps. An alarm is late by at most one stretch."""
 
     async def story() -> None:
         loop, machine = asyncio.get_running_loop(), Machine()
@@ -193,14 +196,14 @@ def test_a_long_alarm_looks_at_the_clock_on_its_way() -> None:
 
 
 def test_an_alarm_is_never_early() -> None:
-    """The timers of a loop go by another clock, and by whole milliseconds."""
+    """The timers of a loop use another clock, in whole milliseconds."""
 
     async def story() -> None:
         machine, rung = Machine(), list[int]()
         at = machine.clock.now() + SECOND
         machine.clock.alarm(at, lambda: rung.append(machine.clock.now()))
         machine.run(0.9996)
-        await asyncio.sleep(1.5)  # of the virtual loop, whose timer has long come
+        await asyncio.sleep(1.5)  # seconds of the virtual loop, long after the timer
         assert rung == []
         machine.run(0.0004)
         await asyncio.sleep(0.01)
@@ -213,13 +216,13 @@ def test_a_cancelled_alarm_of_the_system_is_silent() -> None:
     async def story() -> None:
         clock = SystemClock()
         clock.alarm(clock.now() + 25 * SECOND, pytest.fail).cancel()
-        await asyncio.sleep(60)  # of the virtual loop: no real time passes
+        await asyncio.sleep(60)  # seconds of the virtual loop, without real time
 
     run(story())
 
 
-def test_a_clock_behind_goes_on_from_where_it_is_told_until_the_wall_is_there() -> None:
-    """Then it follows the wall again: a machine that started with a wrong date and was corrected."""
+def test_a_clock_behind_continues_from_a_given_time_until_the_wall_time_reaches_it() -> None:
+    """The clock follows the wall time again later, as on a machine that started with a wrong date and was corrected."""
     wall, elapsed = 1_000 * SECOND, 0
     clock = SystemClock(wall=lambda: wall, elapsed=lambda: elapsed)
     clock.not_before(5_000 * SECOND)

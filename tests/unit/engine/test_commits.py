@@ -1,4 +1,6 @@
-"""From decided to durable: commits keep the order of decisions, and what a refused commit held is never called kept."""
+"""The way from a decision to its commit: commits keep the order of decisions, and refused decisions never count as
+durable.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,15 @@ def decide(pipeline: Commits, number: int) -> int:
     return pipeline.add([Touched(number, 0)], [])
 
 
-def test_whoever_waits_first_commits_for_all(pipeline: Commits, journal: ToldJournal) -> None:
+def test_the_first_waiting_thread_commits_for_all(pipeline: Commits, journal: ToldJournal) -> None:
     numbers = [decide(pipeline, number) for number in range(5)]
     pipeline.wait(numbers[0])
     pipeline.wait(numbers[4])
     assert [len(commit.facts) for commit in journal.commits] == [5]
 
 
-def test_a_refused_decision_is_lost_for_everybody_who_shared_its_commit(
-    pipeline: Commits, journal: ToldJournal
-) -> None:
-    """Also for one that comes to ask only after later decisions were committed."""
+def test_a_refused_decision_is_lost_for_all_callers_of_its_commit(pipeline: Commits, journal: ToldJournal) -> None:
+    """This includes a caller that asks only after later decisions were committed."""
     journal.refusals = [JournalFullError()]
     first, second = decide(pipeline, 1), decide(pipeline, 2)
     with pytest.raises(JournalFullError):
@@ -49,7 +49,7 @@ def test_a_refused_decision_is_lost_for_everybody_who_shared_its_commit(
 
 
 def test_after_a_refusal_there_is_nothing_left_to_wait_for(pipeline: Commits, journal: ToldJournal) -> None:
-    """A command that decided nothing waits for the latest decision, and that one must not be a lost one."""
+    """A command without decisions waits for the latest decision, which must not be a lost one."""
     pipeline.wait(decide(pipeline, 1))
     journal.refusals = [JournalFullError()]
     with pytest.raises(ResourceExhaustedError):
@@ -58,7 +58,7 @@ def test_after_a_refusal_there_is_nothing_left_to_wait_for(pipeline: Commits, jo
     pipeline.wait(pipeline.submitted)
 
 
-def test_losses_of_several_refusals_are_told_apart(pipeline: Commits, journal: ToldJournal) -> None:
+def test_losses_of_several_refusals_are_kept_apart(pipeline: Commits, journal: ToldJournal) -> None:
     kept, lost = [], []
     for turn in range(10):
         if turn % 3 == 1:
@@ -76,8 +76,8 @@ def test_losses_of_several_refusals_are_told_apart(pipeline: Commits, journal: T
             pipeline.wait(number)
 
 
-def test_what_was_decided_after_a_refusal_is_not_committed(pipeline: Commits, journal: ToldJournal) -> None:
-    """It was decided on a state that never was."""
+def test_decisions_after_a_refusal_are_not_committed(pipeline: Commits, journal: ToldJournal) -> None:
+    """Such a decision was made on a state that was rolled back."""
     journal.refusals = [JournalFullError()]
     decide(pipeline, 1)
     pipeline.flush()
@@ -111,8 +111,8 @@ def test_a_journal_that_fails_at_its_chores_stops_the_pipeline(pipeline: Commits
     assert journal.commits == []
 
 
-def test_nobody_looks_after_a_journal_that_was_released(pipeline: Commits, journal: ToldJournal) -> None:
-    """The thread that does so may be that of another queue over the same engine, and be late."""
+def test_a_released_journal_is_not_maintained(pipeline: Commits, journal: ToldJournal) -> None:
+    """The maintaining thread may belong to another queue over the same engine, and be late."""
     chores: list[str] = []
 
     def maintain() -> bool:

@@ -1,4 +1,4 @@
-"""Decisions that are made at once and become durable together: what the doors with many small requests are built on."""
+"""Decisions that are made at once and become durable together, for doors with many small requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_many_decisions_share_one_commit() -> None:
         journal.gate.set()
         await asyncio.gather(*decisions)
         assert (first.result().first, second.result().first, second.result().total, acked.result()) == (0, 1, 2, 2)
-        assert len(journal.commits) <= commits + 2, "one may have begun with the first of them"
+        assert len(journal.commits) <= commits + 2, "one commit may have begun with the first of them"
 
     play(scenario, journal)
 
@@ -67,7 +67,7 @@ def test_only_good_places_are_acked_and_each_once() -> None:
     play(scenario)
 
 
-def test_a_refused_commit_is_told_to_who_waits_and_nothing_of_it_counts() -> None:
+def test_callers_of_a_refused_commit_get_the_error_and_nothing_of_it_counts() -> None:
     journal = ToldJournal()
 
     async def scenario(queue: AsyncMessageQueue) -> None:
@@ -80,7 +80,7 @@ def test_a_refused_commit_is_told_to_who_waits_and_nothing_of_it_counts() -> Non
     play(scenario, journal)
 
 
-def test_a_queue_is_provided_once_and_never_takes_what_belongs_to_another() -> None:
+def test_a_queue_is_provided_once_and_never_takes_the_name_of_another_resource() -> None:
     async def scenario(queue: AsyncMessageQueue) -> None:
         numbers = await queue.find_queue("t", "s")
         assert not await queue.provide_queue("t", "s")
@@ -97,7 +97,7 @@ def test_a_queue_is_provided_once_and_never_takes_what_belongs_to_another() -> N
 
 
 def test_a_backlog_is_loaded_while_acks_wait_for_their_commit() -> None:
-    """Reading waits for messages of its own topic on their way to the journal, and for nothing else."""
+    """A read waits only for messages of its own topic that are on their way to the journal."""
     journal = ToldJournal()
 
     async def scenario() -> None:

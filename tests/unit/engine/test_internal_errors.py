@@ -1,4 +1,4 @@
-"""A bug in a command: its caller gets an error, it is counted, and the topic goes on as if it had not been asked."""
+"""A bug in a command: its caller gets an error, the bug is counted, and the command has no effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def journal_of(kind: str, folder: Path) -> Journal:
 
 
 class Bug:
-    """Breaks off once while a kind of fact is applied, before or after it has changed the state."""
+    """A bug that raises once while a kind of fact is applied, before or after the change of the state."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Fact], *, after: bool) -> None:
         self.armed = False
@@ -46,14 +46,14 @@ class Bug:
 
 
 @pytest.mark.parametrize("kind", JOURNALS)
-def test_a_topic_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Law 8: the pull that met it is refused, and the next one gets every message."""
+def test_a_topic_works_after_a_bug(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 8: the pull with the bug is refused, and the next one gets every message."""
     bug = Bug(monkeypatch, Delivered, after=False)
     with MessageQueue(journal_of(kind, tmp_path), clock=ManualClock()) as queue:
         queue.register_topic("topic")
         queue.register_subscription("sub", "topic")
         queue.publish("topic", [b"1", b"2", b"3"])
-        queue.nack(queue.pull("sub", 1)[0].ack_id)  # one waits in the heap that a look takes from
+        queue.nack(queue.pull("sub", 1)[0].ack_id)  # one message waits in the heap that a pull takes from
         bug.armed = True
         with pytest.raises(InternalError) as caught:
             queue.pull("sub", 10)
@@ -63,8 +63,8 @@ def test_a_topic_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypatch: pyt
         assert [each.data for each in queue.pull("sub", 10)] == [b"4"]
 
 
-def test_what_a_broken_command_had_done_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Law 3: with a journal the state is what is committed, so a refused publish left nothing behind."""
+def test_the_changes_of_a_broken_command_are_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 3: the state is the committed one, so a refused publish leaves nothing behind."""
     bug = Bug(monkeypatch, Published, after=True)
     with MessageQueue(SqliteJournal(tmp_path), clock=ManualClock()) as queue:
         queue.register_topic("topic")
@@ -78,8 +78,8 @@ def test_what_a_broken_command_had_done_is_undone(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("kind", JOURNALS)
-def test_the_doors_queue_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Law 8, for every way the doors ask; who waits for messages is told to look again."""
+def test_the_queue_of_a_door_works_after_a_bug(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law 8, for every kind of call of the doors. Callers that wait for messages look again."""
     bug = Bug(monkeypatch, Delivered, after=False)
 
     async def main() -> None:
@@ -106,10 +106,10 @@ def test_the_doors_queue_goes_on_after_a_bug(kind: str, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("kind", JOURNALS)
 @pytest.mark.parametrize("fact", [Acked, Extended, Returned])
-def test_what_is_decided_at_once_is_guarded_as_well(
+def test_decisions_without_a_waiting_caller_are_guarded_as_well(
     fact: type[Fact], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Law 8, for acks, extensions and returns that nobody waits for."""
+    """Law 8, for acks, extensions and returns whose caller does not wait."""
     bug = Bug(monkeypatch, fact, after=True)
 
     async def main() -> None:
@@ -127,7 +127,7 @@ def test_what_is_decided_at_once_is_guarded_as_well(
         }
         bug.armed = True
         decided = decide[fact]()
-        assert isinstance(refusal(decided), InternalError), "known at once"
+        assert isinstance(refusal(decided), InternalError), "refused at once"
         assert sum(queue.engine.internal_errors.values()) == 1
         await queue.publish("topic", [Draft(b"2")])
         await queue.close()
@@ -158,8 +158,8 @@ def test_a_bug_in_a_shared_queue_is_counted_and_undone(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("kind", JOURNALS)
-def test_a_bug_on_the_way_to_the_journal_jams_nobody(kind: str, tmp_path: Path) -> None:
-    """Law 8: facts that cannot be handed on do not stay behind for the next command to fail on."""
+def test_a_bug_on_the_way_to_the_journal_blocks_no_command(kind: str, tmp_path: Path) -> None:
+    """Law 8: facts that cannot be written do not stay behind, where the next command would fail on them."""
 
     armed = False
 
@@ -188,8 +188,8 @@ def test_a_bug_on_the_way_to_the_journal_jams_nobody(kind: str, tmp_path: Path) 
     asyncio.run(main())
 
 
-def test_steps_under_way_are_told_to_ask_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they decided so far went with the state of the broken command."""
+def test_steps_in_progress_are_told_to_ask_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their decisions so far are rolled back with the state of the broken command."""
     bug = Bug(monkeypatch, Published, after=True)
 
     async def main() -> None:
@@ -202,7 +202,7 @@ def test_steps_under_way_are_told_to_ask_again(tmp_path: Path, monkeypatch: pyte
         for body in (b"1", b"2", b"3"):
             await queue.publish("topic", [Draft(body)])
         pull = asyncio.ensure_future(queue.pull("sub", 3))
-        await asyncio.sleep(0)  # it waits for the journal
+        await asyncio.sleep(0)  # the command waits for the journal
         bug.armed = True
         with pytest.raises(InternalError):
             await queue.publish("topic", [Draft(b"never")])
@@ -217,7 +217,7 @@ def test_steps_under_way_are_told_to_ask_again(tmp_path: Path, monkeypatch: pyte
 def test_a_bug_is_counted_by_its_place_and_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Law 8: a counter and a line in the log, both with the place and neither with what a peer sent."""
+    """Law 8: a counter and a line in the log have the place of the bug, and no data of a peer."""
     with MessageQueue(SqliteJournal(tmp_path), sizes=Sizes(cache_bytes=1, chunk_messages=1)) as queue:
         queue.register_topic("topic")
         queue.register_subscription("sub", "topic")

@@ -1,4 +1,6 @@
-"""MessageQueue over a journal that refuses: the caller is told, the state goes back, nothing lost is called kept."""
+"""MessageQueue with a journal that refuses: callers get the error, the state is rolled back, and lost data never
+counts as stored.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ def test_a_call_that_decides_nothing_works_after_a_refusal(queue: MessageQueue, 
     assert queue.peek("sub", 1) == []
 
 
-def test_every_thread_of_a_refused_commit_is_told(queue: MessageQueue, journal: ToldJournal) -> None:
-    """Twenty publish together while the journal refuses: whoever got an answer finds its message kept."""
+def test_every_thread_of_a_refused_commit_gets_the_error(queue: MessageQueue, journal: ToldJournal) -> None:
+    """Twenty threads publish while the journal refuses. Each one with an answer finds its message stored."""
     journal.refusals = [JournalFullError() for _ in range(3)]
     start, answers, lock = threading.Barrier(20), [], threading.Lock()
 
@@ -122,7 +124,7 @@ def test_a_full_journal_refuses_publishes_and_serves_the_rest(queue: MessageQueu
     assert [message.data for message in queue.pull("sub", 10)] == [b"welcome"]
 
 
-def test_counters_do_not_run_backwards_when_the_state_goes_back(queue: MessageQueue, journal: ToldJournal) -> None:
+def test_counters_do_not_decrease_when_the_state_is_rolled_back(queue: MessageQueue, journal: ToldJournal) -> None:
     queue.ack(queue.pull("sub", 1)[0].ack_id)
     journal.full = True
     with pytest.raises(ResourceExhaustedError):
@@ -139,7 +141,7 @@ def test_counters_do_not_run_backwards_when_the_state_goes_back(queue: MessageQu
 
 
 def lose_everything(journal: ToldJournal, engine: Engine) -> None:
-    """What another thread does to an engine whose commit is refused."""
+    """Roll the engine back, as another thread does when its commit is refused."""
     journal.refusals.append(JournalFullError())
     engine.commits.flush()
     with engine.lock:
@@ -150,7 +152,7 @@ def lose_everything(journal: ToldJournal, engine: Engine) -> None:
 def test_a_decision_that_another_thread_loses_is_never_called_durable(
     call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Law 1: between deciding and waiting another thread may go back to the last commit."""
+    """Law 1: between the decision and the wait, another thread may roll back to the last commit."""
     journal = ToldJournal()
     queue = MessageQueue(journal, clock=ManualClock())
     queue.register_topic("topic")

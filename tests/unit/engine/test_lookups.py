@@ -1,4 +1,4 @@
-"""What a door can look up at once: names, numbers, and whether a message is still there."""
+"""Lookups of the doors that need no read: names, numbers, and whether a message is still there."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def test_every_lookup_takes_the_lock_or_says_why_not() -> None:
 def test_the_state_of_a_message_is_read_under_the_lock(
     verb: str, arguments: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a thread that delivers the message meanwhile could show half of the old lease and half of the new."""
+    """Without the lock, a thread that delivers the message meanwhile could show half of the old lease and half of
+    the new.
+    """
     with MessageQueue() as queue:
         queue.register_topic("t")
         queue.register_subscription("s", "t")

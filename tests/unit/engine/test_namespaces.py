@@ -1,4 +1,4 @@
-"""Clocks of namespaces: beside the server's, over a restart, and for whom they count."""
+"""Clocks of namespaces: beside the server's clock, after a restart, and their scope."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ MOVES = st.lists(
 
 
 @given(MOVES)
-def test_time_never_goes_back_and_a_dump_tells_it(moves: list[tuple[str, int]]) -> None:
+def test_time_never_goes_back_and_is_in_the_dump(moves: list[tuple[str, int]]) -> None:
     base = ManualClock(now=DAY)
     clock = NamespaceClock(base)
     for move, by in moves:
@@ -88,7 +88,7 @@ def test_time_never_goes_back_and_a_dump_tells_it(moves: list[tuple[str, int]]) 
         assert clock.now() >= before
 
 
-# ---------------------------------------------------------------------- over a restart
+# ---------------------------------------------------------------------- after a restart
 
 
 def opened(folder: Path, clock: ManualClock) -> TimedQueue:
@@ -107,8 +107,8 @@ async def fill(queue: TimedQueue) -> None:
         await queue.pull(subscription, 1)
 
 
-def test_a_frozen_namespace_stands_where_it_stood_and_moves_nobody_else(tmp_path: Path) -> None:
-    """And no lease lasts longer than its own length."""
+def test_a_frozen_namespace_keeps_its_time_and_does_not_affect_others(tmp_path: Path) -> None:
+    """No lease lasts longer than its own length."""
     clock = ManualClock()
     began = clock.now()
 
@@ -119,7 +119,7 @@ def test_a_frozen_namespace_stands_where_it_stood_and_moves_nobody_else(tmp_path
         clock.advance(3600)
         queue = opened(tmp_path, clock)
         await queue.start()
-        assert clock.now() == began + 3600 * SECOND, "the server's time is what it was"
+        assert clock.now() == began + 3600 * SECOND, "the server's time did not change"
         assert (await queue.time.show("p")).now == began + 8 * DAY
         assert (await queue.time.show("p")).mode == "frozen"
         assert [each.message.data for each in await queue.pull(OTHER_SUB, 1)] == [b"m"]
@@ -151,14 +151,14 @@ def test_one_that_runs_is_as_far_ahead_as_it_was(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_server_that_was_killed_while_time_was_moved_goes_on_from_the_last_moment_it_knows(tmp_path: Path) -> None:
+def test_a_server_killed_while_time_was_moved_continues_at_the_last_known_time(tmp_path: Path) -> None:
     clock = ManualClock()
 
     async def story() -> None:
         queue = opened(tmp_path, clock)
         await fill(queue)
         own = queue.engine.own_clocks["p"]
-        own.move(own.now() + 600 * SECOND)  # and its document does not say so
+        own.move(own.now() + 600 * SECOND)  # and its document does not mention it
         sent = await queue.publish(TOPIC, [Draft(b"late")])
         await queue.loop.end()
         queue.engine.commits.close()

@@ -1,4 +1,4 @@
-"""Options as programs write them: every spelling, every refusal with the name of what was wrong."""
+"""Options as programs write them: every spelling, and refusals that name the option."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from penstock.engine.options import shown_options, subscription_options
         ({"ack_deadline": None}, "lease_seconds", 10),
     ],
 )
-def test_an_option_becomes_what_the_broker_calls_it(given: dict[str, Any], field: str, value: object) -> None:
+def test_an_option_gets_its_name_in_the_broker(given: dict[str, Any], field: str, value: object) -> None:
     assert getattr(subscription_options(given), field) == value
 
 
@@ -51,12 +51,12 @@ def test_an_option_becomes_what_the_broker_calls_it(given: dict[str, Any], field
         {"expiration_policy": {"ttl": 86400}, "message_retention_duration": 0, "retain_acked_messages": True},
     ],
 )
-def test_what_is_shown_can_be_given_again(given: dict[str, Any]) -> None:
+def test_shown_options_can_be_passed_again(given: dict[str, Any]) -> None:
     options = subscription_options(given)
     assert subscription_options(shown_options(options)) == options
 
 
-def test_what_was_not_given_is_not_shown() -> None:
+def test_options_that_were_not_given_are_not_shown() -> None:
     shown = shown_options(SubscriptionOptions(flow_max_bytes=5, max_delivery_attempts=9))
     assert shown["flow_control"] == {"max_bytes": 5}
     assert (shown["retry_policy"], shown["dead_letter_policy"], shown["expiration_policy"]) == (None, None, None)
@@ -85,7 +85,7 @@ def test_an_alias_gives_way() -> None:
         ({"labels": {"a": 1}}, "labels must be a dictionary of strings"),
     ],
 )
-def test_what_is_wrong_is_named(given: dict[str, Any], text: str) -> None:
+def test_invalid_options_are_named(given: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
         subscription_options(given)
 

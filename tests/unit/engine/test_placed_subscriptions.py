@@ -1,4 +1,4 @@
-"""A subscription that begins at an offset: whatever happens, it is nowhere else."""
+"""A subscription that begins at an offset, which is its only possible position after any error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = TopicOptions(retention_seconds=3600)
 
 def run(folder: Path, scenario: Callable[[AsyncMessageQueue], Awaitable[None]]) -> None:
     async def work() -> None:
-        # The smallest cache: what is looked at has to be read first.
+        # The smallest cache, so that messages must be read first.
         queue = AsyncMessageQueue(SqliteJournal(folder), sizes=Sizes(cache_bytes=1))
         await queue.start()
         try:

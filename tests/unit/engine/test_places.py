@@ -1,4 +1,4 @@
-"""Other places in the log: what a seek would change is what it changes, and a purged topic stays empty."""
+"""Previews of seeks, which match the seek, and purged topics, which stay empty."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = st.one_of(
 
 
 class Story:
-    """One subscription, with or without ordering, and what a program did to it."""
+    """One subscription, with or without ordering, and a program's calls on it."""
 
     def __init__(self, ordering: bool) -> None:
         self.queue = AsyncMessageQueue(MemoryJournal(), clock=ManualClock())
@@ -77,7 +77,7 @@ class Story:
 
 
 @given(st.booleans(), st.lists(STEPS, max_size=25), st.integers(0, 30))
-def test_a_preview_says_what_the_seek_does(ordering: bool, steps: list[tuple[str, int]], offset: int) -> None:
+def test_a_preview_matches_its_seek(ordering: bool, steps: list[tuple[str, int]], offset: int) -> None:
     async def tell() -> None:
         story = Story(ordering)
         await story.begin()
@@ -123,7 +123,7 @@ def test_a_purged_topic_is_empty_after_a_restart_as_well(tmp_path: Path) -> None
     asyncio.run(tell())
 
 
-def test_what_a_snapshot_needs_is_not_purged() -> None:
+def test_messages_that_a_snapshot_needs_are_not_purged() -> None:
     async def tell() -> None:
         story = Story(ordering=False)
         await story.begin()

@@ -1,4 +1,4 @@
-"""Several readers of one backlog that is not in memory: each message goes to one of them, and all of them go on."""
+"""Several readers of a backlog that is not in memory: each message goes to one of them, and none of them stops."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SMALL = Sizes(cache_bytes=20 * OVERHEAD_BYTES, chunk_messages=2, read_messages=5
 
 
 @pytest.mark.parametrize("topics_ahead", [0, 8])
-def test_consumers_share_a_backlog_again_and_again(tmp_path: Path, topics_ahead: int) -> None:
-    """004 BR-006: what two consumers pull and ack is gone, and what is published after it arrives."""
+def test_consumers_share_a_backlog_repeatedly(tmp_path: Path, topics_ahead: int) -> None:
+    """004 BR-006: messages that two consumers ack are settled, and later ones arrive."""
 
     async def main() -> None:
         queue = AsyncMessageQueue(
@@ -60,8 +60,10 @@ async def _drain(queue: AsyncMessageQueue) -> list[int]:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_call_has_what_it_read_whatever_other_threads_read(durable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What others read came between the read of a call and its next look, and it read the same again, for ever."""
+def test_a_call_keeps_its_messages_whatever_other_threads_read(durable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reads of other threads came between the read of a call and its next look, and the call repeated its read
+    forever.
+    """
     journal = ToldJournal() if durable else MemoryJournal()
     queue = MessageQueue(journal, sizes=Sizes(cache_bytes=1, chunk_messages=1, read_messages=1))
     queue.register_topic("topic")
@@ -71,7 +73,7 @@ def test_a_call_has_what_it_read_whatever_other_threads_read(durable: bool, monk
     (topic,), step, steps = queue.engine.broker.state.topics, queue.engine.step, count(1)
 
     def step_after_another_read(*words: Any) -> Any:
-        assert next(steps) < 20, "a call asks the journal without end"
+        assert next(steps) < 20, "a call reads from the journal without end"
         queue.engine.broker.load(topic, journal.read(topic, 2, 3))
         return step(*words)
 
@@ -81,7 +83,7 @@ def test_a_call_has_what_it_read_whatever_other_threads_read(durable: bool, monk
 
 
 def test_threads_read_a_backlog_in_memory_that_the_cache_does_not_hold() -> None:
-    """They put what they read into the cache at the same time, and met its assertions."""
+    """The threads filled the cache at the same time, and its assertions failed."""
     queue = MessageQueue(sizes=Sizes(cache_bytes=3 * OVERHEAD_BYTES, chunk_messages=1, read_messages=2))
     queue.register_topic("topic")
     names = [f"sub{number}" for number in range(4)]
@@ -108,7 +110,7 @@ def test_threads_read_a_backlog_in_memory_that_the_cache_does_not_hold() -> None
     check_cache(queue.engine.broker.cache)
 
 
-def test_what_is_read_ahead_is_touched_by_one_thread_at_a_time(tmp_path: Path) -> None:
+def test_read_ahead_messages_are_used_by_one_thread_at_a_time(tmp_path: Path) -> None:
     touched = count()
 
     class Guarded(OrderedDict[int, Any]):

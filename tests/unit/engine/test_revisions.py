@@ -1,4 +1,4 @@
-"""A pull that found nothing waits only if nothing happened since it began to look."""
+"""A pull without messages, which waits only if nothing happened since it began to look."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 
 
 def test_a_message_that_comes_during_the_commit_of_an_empty_pull_is_not_missed(tmp_path: Path) -> None:
-    """The pull decides before the publish and waits for its commit after it; the clock never moves."""
+    """The pull decides before the publish, and its commit ends after the publish. The clock never moves."""
 
     async def story() -> None:
         queue = AsyncMessageQueue(open_journal(tmp_path / "data"), clock=ManualClock())
@@ -23,7 +23,7 @@ def test_a_message_that_comes_during_the_commit_of_an_empty_pull_is_not_missed(t
             slow = queue.publish("other", [Draft(b"keeps the writer busy")])
             await asyncio.sleep(0)
             pull = asyncio.create_task(queue.pull("s", 1, wait_seconds=3600))
-            await asyncio.sleep(0)  # it found nothing, and waits for what was decided before it
+            await asyncio.sleep(0)  # the pull found nothing, and waits for earlier decisions
             await asyncio.gather(slow, queue.publish("t", [Draft(b"a")]))
             (delivery,) = await asyncio.wait_for(pull, 10)
             await queue.ack([delivery.receipt])

@@ -1,4 +1,4 @@
-"""An engine that threads and an event loop share: what threads decide reaches who waits in the loop."""
+"""An engine that threads and an event loop share: decisions of threads reach callers that wait in the loop."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_publish_in_a_thread_ends_the_wait(durable: bool, tmp_path: Path) -> N
     queue.close()
 
 
-def test_what_came_between_the_look_and_the_wait_is_not_missed() -> None:
+def test_a_message_between_the_look_and_the_wait_is_not_missed() -> None:
     queue, shared = prepared()
 
     async def story() -> None:
@@ -74,7 +74,7 @@ def test_an_end_ends_the_wait(action: str) -> None:
 
 
 def test_time_ends_the_wait() -> None:
-    """At the time given, or before it when a lease ends."""
+    """The wait ends at the given time, or earlier when a lease ends."""
     queue, shared = prepared()
     clock = queue.clock
     assert isinstance(clock, ManualClock)

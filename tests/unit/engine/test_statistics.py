@@ -1,4 +1,4 @@
-"""The numbers of a running queue: what was counted, how full it is, how long commits take."""
+"""The statistics of a running queue: counters, fill levels and the duration of commits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_everything_that_happens_is_counted(queue: MessageQueue, clock: ManualCl
         3,
         5,
         5,
-    )  # all before d is settled
+    )  # all messages before d are settled
     assert topic.counts.bytes == 1 + 2 + 1 + len("hidden") + 1 + len("over the cap")
     assert (dead.counts.published, dead.dropped) == (1, {"no_subscription": 1})
     (sub,) = queue.statistics().subscriptions
@@ -55,7 +55,7 @@ def test_everything_that_happens_is_counted(queue: MessageQueue, clock: ManualCl
     assert (sub.counts.delivered, sub.counts.acked, sub.counts.returned, sub.counts.dead_lettered) == (4, 1, 2, 1)
     assert (sub.backlog_messages, sub.backlog_bytes, sub.in_flight_messages) == (1, 1, 0)
     assert sub.oldest_unacked_age_seconds == 3
-    assert sub.dropped == {"capacity": 1}  # what a filter keeps out is not dropped
+    assert sub.dropped == {"capacity": 1}  # filtered messages are not dropped
 
 
 def test_an_empty_queue_has_no_age(queue: MessageQueue, clock: ManualClock) -> None:
@@ -88,7 +88,7 @@ def test_a_meter_sorts_commits_into_buckets() -> None:
     assert (counts[0.0005], counts[0.001], counts[2.0], counts[5.0]) == (2, 3, 3, 4)
 
 
-def test_what_the_filter_does_not_take_could_not_have_been_delivered(queue: MessageQueue, clock: ManualClock) -> None:
+def test_filtered_messages_do_not_count_as_deliverable(queue: MessageQueue, clock: ManualClock) -> None:
     def due() -> float:
         return queue.statistics().subscriptions[0].due_age_seconds
 
@@ -103,7 +103,7 @@ def test_what_the_filter_does_not_take_could_not_have_been_delivered(queue: Mess
     assert due() == 10
 
 
-# ---------------------------------------------------------------------- what is not in memory
+# ---------------------------------------------------------------------- messages that are not in memory
 
 
 def ages(queue: MessageQueue) -> dict[str, tuple[float, float]]:
@@ -133,7 +133,7 @@ def test_ages_after_a_restart_are_those_before_it(tmp_path: Path, clock: ManualC
         assert ages(queue)["all"] == (11, 11)
 
 
-def test_what_is_delayed_over_a_restart_is_not_late(tmp_path: Path, clock: ManualClock) -> None:
+def test_a_message_delayed_over_a_restart_is_not_late(tmp_path: Path, clock: ManualClock) -> None:
     with MessageQueue(SqliteJournal(tmp_path), clock=clock) as queue:
         queue.register_topic("topic")
         queue.register_subscription("sub", "topic")

@@ -1,6 +1,6 @@
-"""Pulls that wait: woken by what lets them go on, at that moment and not later, and never for nothing.
+"""Pulls that wait: they are woken exactly when they can continue, and never without a reason.
 
-Time is the loop's own and made up, so `elapsed` is exact.
+Time is that of the virtual loop, so `elapsed` is exact.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def waiting(queue: AsyncMessageQueue, count: int = 1, seconds: float = 60) -> li
 
 
 async def settle() -> None:
-    """Let everybody run who can."""
+    """Run every task that is ready."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -61,7 +61,7 @@ def is_empty(queue: AsyncMessageQueue) -> bool:
     return not queue.loop.wakeups._waiting and not queue.loop.wakeups._topics
 
 
-def test_a_pull_waits_as_long_as_it_was_told() -> None:
+def test_a_pull_waits_for_the_given_time() -> None:
     async def story(queue: AsyncMessageQueue) -> None:
         assert await elapsed(queue.pull("sub", 1, wait_seconds=7)) == (7, [])
         assert await elapsed(queue.pull("sub", 1)) == (0, [])
@@ -73,7 +73,7 @@ def test_a_pull_waits_as_long_as_it_was_told() -> None:
 def test_a_publish_ends_the_wait() -> None:
     async def story(queue: AsyncMessageQueue) -> None:
         (pull,) = waiting(queue)
-        await asyncio.sleep(3)  # of the virtual loop: no real time passes
+        await asyncio.sleep(3)  # seconds of the virtual loop, without real time
         await queue.publish("topic", [Draft(b"a")])
         assert (await elapsed(pull))[0] == 0
         assert bodies(pull.result()) == [b"a"]
@@ -120,7 +120,10 @@ def test_a_lease_that_runs_out_ends_the_wait() -> None:
 
 
 def test_a_lease_taken_during_the_wait_ends_it_too() -> None:
-    """Two wait, one is given the message and goes away: the other gets it when the lease is over."""
+    """Two callers wait, and one gets the message and disconnects.
+
+    The other gets the message at the end of the lease.
+    """
 
     async def story(queue: AsyncMessageQueue) -> None:
         pulls = waiting(queue, 2)
@@ -251,8 +254,8 @@ def test_a_cancelled_wait_leaves_nothing_behind() -> None:
     tell(story)
 
 
-def test_a_call_to_one_who_just_left_goes_to_the_next() -> None:
-    """The first is woken and cancelled in the same moment; the message must not wait for the next publish."""
+def test_the_wake_up_of_a_cancelled_caller_goes_to_the_next() -> None:
+    """The first caller is woken and cancelled at the same time. The message must not wait for the next publish."""
 
     async def story(queue: AsyncMessageQueue) -> None:
         first, second = waiting(queue, 2)

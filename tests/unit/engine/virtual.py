@@ -1,7 +1,7 @@
-"""An event loop whose time is made up: when nothing is ready it jumps to the next timer.
+"""An event loop with virtual time: when nothing is ready, its clock jumps to the next timer.
 
-A test of waiting waits for nothing. An hour passes in a moment, and a test that would hang for
-ever (no timer, nobody to wake it) fails at once instead.
+A test of waiting takes no real time, even for an hour. A test that would hang forever (no timer, and no event to wake
+it) fails at once instead.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class _JumpingSelector(selectors.DefaultSelector):
         if ready or timeout == 0:
             return ready
         if timeout is None:
-            ready = super().select(5)  # a thread may still have something to say
-            assert ready, "everybody waits and nobody will come"
+            ready = super().select(5)  # a thread may still call back
+            assert ready, "all tasks wait and no event will come"
             return ready
         self._loop.now += timeout
         return []
@@ -43,7 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class LoopClock:
-    """The clock of a queue that lives in a VirtualLoop."""
+    """The clock of a queue in a VirtualLoop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -52,7 +52,7 @@ class LoopClock:
         return 1_700_000_000 * SECOND + round(self._loop.time() * SECOND)
 
     def not_before(self, at: int) -> None:
-        """A queue that lives here is new."""
+        """Do nothing, because a queue in this loop is always new."""
 
     def wall(self) -> int:
         return self.now()
@@ -62,6 +62,6 @@ class LoopClock:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in made-up time."""
+    """Run a coroutine in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)

@@ -1,4 +1,4 @@
-"""What was written can be read for ever: facts, messages and dumps as bytes (the rule of journal/codec.py)."""
+"""The stored form of facts, messages and dumps, which must be readable forever (the rule of journal/codec.py)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from penstock.journal import codec
 
 _encode = msgspec.msgpack.encode
 
-# Whole numbers for the float fields as well: they are stored as given, and 1 equals 1.0.
-# What stores hold: a line is added at the end, and none is ever changed.
+# Float fields have whole numbers as well, which are stored as given, and 1 equals 1.0.
+# This is the content of stores: add lines at the end, and never change one.
 NUMBERS = (
     "1 TopicCreated, 2 TopicChanged, 3 TopicDeleted, 4 Published, 5 Forgotten, 6 ProducersForgotten, "
     "7 SubscriptionCreated, 8 SubscriptionChanged, 9 SubscriptionDeleted, 10 Detached, 11 Touched, 12 Delivered, "
@@ -53,7 +53,7 @@ def test_facts_come_back_as_they_were(facts: list[Fact]) -> None:
 
 
 def _storable(value: Any) -> bool:
-    """Without the values no broker makes: numbers beyond 63 bits, not-a-number, lone surrogates."""
+    """Leave out values that no broker creates: numbers beyond 63 bits, not-a-number, lone surrogates."""
     try:
         return bool(msgspec.msgpack.decode(_encode(value)) is not None) and "nan" not in repr(value)
     except (OverflowError, UnicodeEncodeError):
@@ -61,7 +61,7 @@ def _storable(value: Any) -> bool:
 
 
 def test_the_bytes_of_a_fact_are_its_number_and_its_fields() -> None:
-    """The stored form, spelled out: a change here is a change of the format."""
+    """A change of this test is a change of the format."""
     assert codec.encode_facts([Acked(3, 7, [1, 2])]) == _encode([[16, [3, 7, [1, 2]]]])
 
 
@@ -77,7 +77,7 @@ def test_a_fact_written_before_a_field_was_added_takes_its_default() -> None:
 
 
 def test_the_encoding_library_fills_defaults_of_shorter_arrays() -> None:
-    """What the rule above stands on; it would have to be done by hand otherwise."""
+    """The rule above depends on this. Otherwise the codec would have to fill them itself."""
 
     class Grown(NamedTuple):
         first: int

@@ -1,4 +1,4 @@
-"""The rests of a backup: by its own work, bounded, and only beside a server that writes."""
+"""The pauses of a backup: they depend on its own work, are bounded, and only happen beside a server that writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.journal.backup.pacing import REST, REST_SECONDS_MAX, Pace, work_se
 
 
 class Harness:
-    """A store, a clock of work and a sleep that takes no time."""
+    """A store, a clock of processor time and a sleep that takes no time."""
 
     def __init__(self) -> None:
         self.commit, self.worked, self.slept = 1, 0.0, list[float]()
@@ -47,7 +47,7 @@ def test_without_commits_beside_it_a_backup_does_not_rest() -> None:
 def test_the_clock_of_work_stands_still_while_others_have_the_processors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slice of 10 ms that waited 5 s for a processor is 10 ms of work: on a busy machine 15 MiB took minutes."""
+    """A slice of 10 ms that waited 5 s for a processor is 10 ms of work. On a busy machine 15 MiB once took minutes."""
     waits = tmp_path / "schedstat"
     monkeypatch.setattr(pacing, "_WAITS", waits)
     monkeypatch.setattr(time, "monotonic", lambda: now)

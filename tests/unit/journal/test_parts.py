@@ -1,4 +1,4 @@
-"""The small parts of the journals, each with the rule its module keeps."""
+"""Small parts of the journals, each with the rule of its module."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_the_memory_journal_keeps_the_very_messages_it_was_given() -> None:
     assert all(kept is given for kept, given in zip(journal.read(1, 0, 3), messages, strict=True))
 
 
-def test_the_memory_journal_lets_go_of_what_was_forgotten() -> None:
+def test_the_memory_journal_releases_forgotten_messages() -> None:
     journal = MemoryJournal()
     for first in range(0, 1000, 10):
         journal.commit(Commit([], [Batch(1, first, _messages(first, first + 10))]))
         journal.forget(1, first)
     log = journal._logs[1]
     assert sum(map(len, log.batches)) <= 20
-    assert len(log.batches) <= 4, "and of the places in its lists"
+    assert len(log.batches) <= 4, "and of the values in its lists"
     journal.forget(1, GONE)
     assert not journal._logs
 
@@ -55,7 +55,7 @@ def test_deleted_topics_are_not_remembered_for_ever(monkeypatch: pytest.MonkeyPa
     for topic in range(10):
         kept.lift(topic, GONE)
     assert [topic for topic in range(10) if kept[topic]] == [7, 8, 9]
-    assert kept[99] == 5, "living ones are"
+    assert kept[99] == 5, "existing topics are"
 
 
 def test_named_statements_are_read_without_their_comments() -> None:
@@ -63,7 +63,7 @@ def test_named_statements_are_read_without_their_comments() -> None:
     assert named_sql.parse(text) == {"one": "SELECT 1", "two": "SELECT 2\nFROM t -- here"}
 
 
-def test_a_mark_says_what_was_written_last(tmp_path: Path) -> None:
+def test_a_mark_has_the_last_written_number(tmp_path: Path) -> None:
     mark = Mark(tmp_path / "mark")
     assert mark.read() is None
     mark.settle(0, clean=False)
@@ -83,7 +83,7 @@ def test_a_torn_mark_falls_back_to_the_commit_before(tmp_path: Path) -> None:
     for seq in range(1, 8):
         mark.write(seq)
     whole = path.read_bytes()
-    for place in range(21):  # any byte of the slot written last
+    for place in range(21):  # any byte of the slot that was written last
         changed = bytearray(whole)
         slot = 0 if whole[:21] > whole[512:533] else 512
         changed[slot + place] ^= 0x10

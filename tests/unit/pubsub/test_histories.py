@@ -1,8 +1,8 @@
 """Generated histories: with any listeners, clocks and closings, every message is handled and no ack is undone.
 
-Hypothesis chooses; the model is one sentence. A message that was acked in time is never delivered
-again, and at the end, when everybody acks, every message has been delivered to every subscription. Time is the clock's
-alone: whatever waits for something that never comes, or never rests, fails after so many turns of the loop.
+Hypothesis draws the histories. A message that was acked in time must never be delivered again, and at the end, when all
+listeners ack, every message has been delivered to every subscription. All time is that of the clock: a wait for an
+event that never comes, or a task that never rests, fails after a number of turns of the loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.pubsub.acks import Acks
 from penstock.pubsub.session import Outbox
 
 NEWS_SECONDS_MAX = 20
-TURNS_MAX = 100_000  # of the event loop in one history; the longest take some thousands
+TURNS_MAX = 100_000  # turns of the event loop in one history; the longest take some thousands
 
 ANSWERS = ("ack", "ack", "ack", "nack", "raise", "nothing", "later", "extend", "respond", "slow", "slow", "slow")
 FLOW = st.fixed_dictionaries({"max_messages": st.integers(1, 5), "allow_excess_messages": st.booleans()})
@@ -57,14 +57,14 @@ class History:
         self.delivered: set[str] = set()
         self.acked: set[str] = set()  # in time, and known to the queue
         self.errors: list[Exception] = []
-        self.seen: Counter[str] = Counter()  # how often a program had each message in hand
-        self.running: set[str] = set()  # in the hands of a listener whose leases are extended
+        self.seen: Counter[str] = Counter()  # number of times that a program had each message
+        self.running: set[str] = set()  # held by a listener whose leases are extended
         self.hurried = False
         self.turn = 0
 
     def see(self, message: Message) -> None:
         """Record a delivery to a program."""
-        assert message.id not in self.running, "it was given out again while its listener ran"
+        assert message.id not in self.running, "the message was delivered again while its listener ran"
         self.seen[message.id] += 1
         assert message.delivery_attempt == self.seen[message.id], (
             "an attempt was counted that no program saw, or not counted"
@@ -87,7 +87,7 @@ class History:
         assert message.id not in self.acked, "an ack was undone"
         self.delivered.add(message.id)
         self.turn += 1
-        patient = self.answers and message.delivery_attempt < 5  # or there would never be peace
+        patient = self.answers and message.delivery_attempt < 5  # otherwise the history would not end
         answer = self.answers[self.turn % len(self.answers)] if patient else "ack"
         await getattr(self, answer)(message)
 
@@ -141,7 +141,7 @@ class History:
             await self.quietly(message)
 
     async def read(self, number: int) -> None:
-        """Take some in a loop, if there are any now."""
+        """Take some messages in a loop, if there are any now."""
         reader = aiter(self.subscription)
         for _ in range(number):
             asking = asyncio.ensure_future(anext(reader))
@@ -154,7 +154,7 @@ class History:
         await reader.aclose()  # type: ignore[attr-defined]
 
     async def quietly(self, message: Message) -> None:
-        self.hurried = True  # the clock stands meanwhile
+        self.hurried = True  # the clock stands still meanwhile
         try:
             await self.listen(message)
         except ValueError:
@@ -163,7 +163,7 @@ class History:
             self.hurried = False
 
     async def finish(self, _: int) -> None:
-        """Everybody acks from now on."""
+        """Let every listener ack from now on."""
         self.answers = []
         self.subscription.open()
         for _ in range(200):
@@ -186,14 +186,14 @@ async def settle() -> None:
 
 
 class BoundedLoop(asyncio.SelectorEventLoop):
-    """Nothing in it goes by real time, and from outside comes only the news that a store is closed."""
+    """An event loop without real time. From outside comes only the news that a store is closed."""
 
     turns = 0
 
     def _run_once(self) -> None:
         self.turns += 1
         if self.turns > TURNS_MAX:
-            self.turns = 0  # for those who clean up
+            self.turns = 0  # for tasks that clean up
             raise AssertionError("There is always something to do")
         if not (self._ready or self._stopping):  # type: ignore[attr-defined]
             seconds = NEWS_SECONDS_MAX if self._default_executor else 0  # type: ignore[attr-defined]
@@ -223,7 +223,7 @@ async def _tell(options: dict[str, Any], answers: list[str], steps: list[tuple[s
     subscription.on("message", history.listen)
     subscription.on("error", history.errors.append)
     subscription.open()
-    # What was never answered is not waited for at the end: the clock stands still.
+    # Closing does not wait for unanswered messages, because the clock stands still.
     for name, number in [*steps, ("finish", 0), ("close", 0)]:
         step: Callable[[int], Coroutine[Any, Any, None]] = getattr(history, name)
         await step(number)
@@ -249,7 +249,7 @@ def _closing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("plant", [_acks_are_dropped, _leases_are_not_extended, _closing_waits_for_ever])
 def test_a_planted_bug_is_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that makes a program wait for ever: it fails, it does not hang."""
+    """One of the bugs makes a program wait forever. The test fails, and does not hang."""
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         settings(max_examples=300, deadline=None, database=None, phases=[Phase.generate])(HISTORIES(_run))()

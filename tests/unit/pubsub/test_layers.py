@@ -1,4 +1,4 @@
-"""The assignment of stores to the API, and the modules that importing it loads."""
+"""The store of each API object, and the modules that importing the API loads."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from penstock.pubsub.message import Received
 
 
 class Store:
-    """Leases, their clock, and what they asked for."""
+    """Leases, their clock, and the calls that they made."""
 
     def __init__(self, max_extension_seconds: float = 0) -> None:
         self.clock = ManualClock(now=0)
         self.freed = 0
         self.extended: list[tuple[int, float]] = []
-        me: Any = self  # it stands in for the acks and for the signal
+        me: Any = self  # stands for the acks and the signal
         self.leases = Leases(self.clock, me, me)
         self.leases.max_extension_seconds = max_extension_seconds
 
@@ -113,7 +113,7 @@ def test_clear_returns_the_held_messages() -> None:
 
 
 def test_empty_batches_are_removed() -> None:
-    """A stream that is acked as it comes must not pile up what it held in the last ten seconds."""
+    """A stream that acks at once must not accumulate the batches of the last ten seconds."""
     store = Store()
     for _ in range(1000):
         for each in store.add(2):

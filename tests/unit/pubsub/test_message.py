@@ -1,4 +1,4 @@
-"""Messages that a program makes to test its listeners."""
+"""Messages that a program creates to test its listeners."""
 
 from __future__ import annotations
 

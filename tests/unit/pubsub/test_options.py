@@ -18,7 +18,7 @@ def test_no_options_leave_the_defaults() -> None:
     assert consumer_options(none, ConsumerOptions()) == ConsumerOptions()
 
 
-def test_the_defaults_are_those_of_the_specification() -> None:
+def test_the_defaults_match_the_specification() -> None:
     options = ConsumerOptions()
     assert (options.max_messages, options.max_bytes) == (1000, 100 * 1024 * 1024)
     assert options.allow_excess_messages is False

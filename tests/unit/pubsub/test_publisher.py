@@ -1,4 +1,4 @@
-"""A publisher that meets a bug."""
+"""A publisher with a bug."""
 
 from __future__ import annotations
 

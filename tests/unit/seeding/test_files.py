@@ -14,7 +14,7 @@ from penstock.seeding.topology import SeedError
 
 
 def topology(source: Source) -> dict[str, Any]:
-    """project/topic -> its subscriptions, each with what is said about it."""
+    """Return project/topic -> its subscriptions, each with its options."""
     document = source.document
     found: dict[str, Any] = {f"{each['project']}/{each['name']}": {} for each in document["topics"]}
     for each in document["subscriptions"]:
@@ -27,7 +27,7 @@ def pushed(url: str, **more: Any) -> dict[str, Any]:
     return {"pubsub": {"push_config": {"push_endpoint": url}}, **more}
 
 
-# ---------------------------------------------------------------------- the examples of their own pages
+# ---------------------------------------------------------------------- the examples of the other tools' pages
 
 EXAMPLES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "marcelcorso/gcloud-pubsub-emulator, TheKevJames/tools": (
@@ -93,7 +93,7 @@ EXAMPLES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("whose", EXAMPLES)
-def test_variables_mean_what_the_other_tool_documents(whose: str) -> None:
+def test_variables_are_read_as_the_other_tool_documents(whose: str) -> None:
     variables, expected = EXAMPLES[whose]
     assert topology(read_environment(variables)) == expected
 
@@ -208,7 +208,7 @@ FILES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("whose", FILES)
-def test_files_mean_what_the_other_tool_documents(whose: str) -> None:
+def test_files_are_read_as_the_other_tool_documents(whose: str) -> None:
     name, text, expected = FILES[whose]
     assert topology(read_text(text, name)) == expected
 
@@ -220,7 +220,7 @@ def test_a_file_named_by_the_environment_replaces_its_variables(tmp_path: Path) 
     assert topology(read_seed("env", variables)) == {"p/t": {}}
 
 
-# ---------------------------------------------------------------------- what is wrong, and where
+# ---------------------------------------------------------------------- errors and their lines
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/seeding.md: its example is a valid seed, and its tables have every key."""
+"""The page docs/seeding.md: its example is a valid seed, and its tables have every key."""
 
 from __future__ import annotations
 

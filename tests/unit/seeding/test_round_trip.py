@@ -138,7 +138,7 @@ def test_a_file_from_a_server_makes_the_same_topology_elsewhere(
 
 
 async def described(harness: Harness) -> dict[str, Any]:
-    """Every option of everything; extras without those that say nothing."""
+    """Return every option of every resource, without extras that are empty."""
     found: dict[str, Any] = {each.name: each.options for each in await harness.queue.topics()}
     found |= {each.name: (each.topic, each.options) for each in await harness.queue.subscriptions()}
     return {name: str(each).replace(f"'{EXTRAS}': ''", "") for name, each in found.items()}

@@ -1,4 +1,4 @@
-"""A move that is cut off after any of its commits and then asked for again."""
+"""A move that is interrupted after any of its commits and then requested again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def redrive(queue: AsyncMessageQueue) -> None:
 
 
 async def commits_of_a_move() -> tuple[list[Commit], int]:
-    """Return the commits of a store, and how many of them came before the move."""
+    """Return the commits of a store, and the number of those before the move."""
     journal, queue = await opened([])
     for topic, reader in ((HOME, HOME_READER), (POISON, POISON_READER)):
         await queue.provide_queue(topic, reader, QUEUE_OPTIONS)

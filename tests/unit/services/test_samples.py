@@ -1,4 +1,4 @@
-"""Samples: who has a ring, when it goes to another, and how long commits took."""
+"""Samples: which resources have a ring, when a ring is reused, and the duration of commits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.services.traffic import Counted, Interval, SubscriptionTraffic
 
 
 class ToldTraffic:
-    """Traffic that a test makes up, for the next second."""
+    """Traffic of the next second, made up by a test."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -76,7 +76,7 @@ def test_the_least_recently_busy_makes_room_once_it_is_idle(
     assert set(taken._topics) == {2, 3}
 
 
-def test_what_somebody_asks_for_gets_a_ring_at_once(
+def test_a_requested_resource_gets_a_ring_at_once(
     taken: Samples, traffic: ToldTraffic, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples, "RINGS_MAX", 1)
@@ -88,7 +88,7 @@ def test_what_somebody_asks_for_gets_a_ring_at_once(
     assert traffic.watched == [4]
 
 
-def test_the_processor_is_what_was_used_in_the_last_second(taken: Samples, clock: ManualClock) -> None:
+def test_processor_time_is_that_of_the_last_second(taken: Samples, clock: ManualClock) -> None:
     clock.advance(1)
     assert taken.cpu == pytest.approx(0.25)
     assert taken.last_row[-2:] == [0.25, 1000]
@@ -113,4 +113,4 @@ def test_how_long_commits_took_is_read_from_the_buckets() -> None:
     assert 0.1 < quantile(before, after, 0.99) <= 0.2
     assert quantile(after, after, 0.5) == 0
     meter.note(60, facts=1, bytes_written=1)
-    assert quantile(after, meter.statistics(), 0.5) == 5.0, "no bucket holds it: at least the last bound"
+    assert quantile(after, meter.statistics(), 0.5) == 5.0, "above all buckets: at least the last bound"

@@ -1,4 +1,4 @@
-"""What a seed makes of a broker: all that is missing, once, and nothing of what is there unless asked."""
+"""The effect of a seed on a broker: missing resources are created once, and existing ones change only on request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEED: Document = {
 }
 
 
-def test_what_is_missing_is_made_and_a_second_time_nothing_is_left_to_do() -> None:
+def test_missing_resources_are_created_and_a_second_seed_changes_nothing() -> None:
     async def scenario(harness: Harness) -> None:
         made = await harness.seed(SEED)
         assert set(made.values()) == {"created"}
@@ -57,7 +57,7 @@ def test_a_dry_run_says_it_and_does_nothing() -> None:
     run(scenario)
 
 
-def test_what_is_there_stays_as_it_is_unless_a_change_is_asked_for() -> None:
+def test_existing_resources_change_only_on_request() -> None:
     async def scenario(harness: Harness) -> None:
         await harness.queue.create_topic(ORDERS, TopicOptions(labels={"team": "old"}, retention_seconds=60))
         await harness.queue.create_subscription(BILLING, ORDERS, SubscriptionOptions(filter="attributes:a"))
@@ -71,14 +71,15 @@ def test_what_is_there_stays_as_it_is_unless_a_change_is_asked_for() -> None:
         topic, reader = await harness.queue.find_topic(ORDERS), await harness.queue.find_subscription(BILLING)
         assert topic is not None
         assert reader is not None
-        assert (topic.options.labels, topic.options.retention_seconds) == ({"team": "shop"}, 60)  # not mentioned: kept
+        # not mentioned, so it is kept
+        assert (topic.options.labels, topic.options.retention_seconds) == ({"team": "shop"}, 60)
         assert (reader.options.lease_seconds, reader.options.filter) == (30, "attributes:a")
 
     run(scenario)
 
 
 @pytest.mark.parametrize("update", [False, True])
-def test_what_cannot_be_changed_is_a_conflict_and_the_rest_is_done(update: bool) -> None:
+def test_an_impossible_change_is_a_conflict_and_the_others_are_made(update: bool) -> None:
     async def scenario(harness: Harness) -> None:
         await harness.queue.create_topic("projects/penstock/topics/other")
         await harness.queue.create_subscription(BILLING, "projects/penstock/topics/other")
@@ -97,8 +98,8 @@ def test_what_cannot_be_changed_is_a_conflict_and_the_rest_is_done(update: bool)
     run(scenario)
 
 
-def test_what_the_doors_keep_is_compared_and_changed_field_by_field() -> None:
-    """A client that updates a subscription makes its door keep more than the seed said."""
+def test_documents_of_the_doors_are_compared_and_changed_field_by_field() -> None:
+    """When a client updates a subscription, its door stores more than the seed has."""
 
     async def scenario(harness: Harness) -> None:
         def seed(**pubsub: object) -> Document:
@@ -157,13 +158,13 @@ def test_first_messages_are_published_once_and_new_ones_are_added() -> None:
         assert (pulled[2].attributes, pulled[2].ordering_key) == ({"k": "v"}, "o")
         await harness.queue.delete_topic(ORDERS)
         await harness.queue.delete_subscription(BILLING)
-        assert (await harness.seeding.apply(seed("a"))).messages == 1  # another topic, which never had it
+        assert (await harness.seeding.apply(seed("a"))).messages == 1  # another topic, which never had the message
 
     run(scenario)
 
 
 def test_a_note_that_was_lost_in_a_crash_does_not_double_a_message() -> None:
-    """The note about first messages is written after them; a crash may come between."""
+    """The note about first messages is written after them, and a crash may come between."""
 
     async def scenario(harness: Harness) -> None:
         queue = {"queues": [{"name": "jobs", "messages": ["once"]}]}
@@ -177,7 +178,7 @@ def test_a_note_that_was_lost_in_a_crash_does_not_double_a_message() -> None:
     run(scenario)
 
 
-def test_a_queue_of_a_seed_begins_with_what_its_topic_keeps_and_a_subscription_where_it_is_told_to() -> None:
+def test_a_queue_begins_with_the_messages_of_its_topic_and_a_subscription_where_the_seed_says() -> None:
     async def scenario(harness: Harness) -> None:
         await harness.queue.create_topic(ORDERS, TopicOptions(retention_seconds=60))
         await harness.queue.publish(ORDERS, [Draft(b"early")])
@@ -224,7 +225,7 @@ def test_a_message_that_this_server_does_not_take_is_refused_before_anything_is_
         ),
     ],
 )
-def test_what_a_seed_names_has_to_be_there_or_in_it(part: str, item: Document, sentence: str) -> None:
+def test_resources_that_a_seed_names_must_exist_or_be_in_it(part: str, item: Document, sentence: str) -> None:
     async def scenario(harness: Harness) -> None:
         document = {**SEED, part: [*SEED.get(part, []), item]}
         with pytest.raises(SeedError) as refused:
@@ -236,7 +237,7 @@ def test_what_a_seed_names_has_to_be_there_or_in_it(part: str, item: Document, s
 
 
 def test_two_seeds_at_once_make_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where others run after each step."""
+    """Other tasks run after each step."""
     monkeypatch.setattr(applying, "Turns", partial(Turns, 0))
 
     async def scenario(harness: Harness) -> None:

@@ -1,4 +1,4 @@
-"""Rings of samples: what they keep, and what a minute shows of its seconds."""
+"""Rings of samples: their contents, and the minutes that summarize their seconds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_late_row_stands_for_the_seconds_it_is_late_by() -> None:
     assert series.rows(1, 10) == (101, [[1, 2, 3]] * 3)
 
 
-def test_time_that_nobody_saw_is_left_out() -> None:
+def test_unrecorded_time_is_left_out() -> None:
     series = Series(FIELDS, 100)
     series.add(100 + SECONDS_KEPT * 5, (1, 2, 3))
     assert series.rows(1, 10) == (100 + SECONDS_KEPT * 5, [[1, 2, 3]])

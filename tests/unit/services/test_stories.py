@@ -1,4 +1,4 @@
-"""The stories of messages: what happened to each, as far as it is kept."""
+"""The stories of messages: their events, as long as they are kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kinds(kept: Stories, offset: int) -> list[str]:
     return [each.kind for each in kept.of("topic", offset, offset + 1).events[offset]]
 
 
-def test_a_story_is_told_in_order_and_of_its_message_only(queue: MessageQueue) -> None:
+def test_a_story_is_in_order_and_has_only_its_message(queue: MessageQueue) -> None:
     kept = Stories(queue.engine)
     queue.publish("topic", [b"a", b"b"])
     first, second = queue.lease("sub", 2)
@@ -63,7 +63,7 @@ def test_a_seek_of_a_subscription_that_never_had_a_message_is_no_part_of_its_sto
     assert kinds(kept, 0) == ["published"]
 
 
-def test_a_dead_letter_is_told_where_it_went_and_where_it_came_from(queue: MessageQueue) -> None:
+def test_the_stories_of_a_dead_letter_name_both_topics(queue: MessageQueue) -> None:
     kept = Stories(queue.engine)
     for name in ("dead", "other"):
         queue.register_topic(name)
@@ -90,7 +90,7 @@ def test_old_things_are_forgotten_and_that_is_known(queue: MessageQueue, monkeyp
     assert [kinds(kept, offset) for offset in range(4)] == [[], ["published"], ["published"], ["published"]]
 
 
-def test_what_was_taken_back_is_no_part_of_a_story(queue: MessageQueue) -> None:
+def test_rolled_back_events_are_not_in_a_story(queue: MessageQueue) -> None:
     kept = Stories(queue.engine)
     queue.publish("topic", [b"x"])
     queue.engine._tell_reset()

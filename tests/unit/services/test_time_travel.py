@@ -1,4 +1,4 @@
-"""The time of a namespace: moved from due time to due time, and what that leaves behind."""
+"""The clock of a namespace: it moves from one due time to the next, like time that passes."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ async def test_a_lease_ends_where_time_is_moved_and_only_there(queue: TimedQueue
 
 
 @story
-async def test_time_that_stands_stands_for_all_that_lasts(queue: TimedQueue) -> None:
+async def test_a_frozen_clock_stops_every_duration(queue: TimedQueue) -> None:
     await queue.time.freeze(P)
     await queue.publish(TOPIC, [Draft(b"soon", delay_seconds=5), Draft(b"now")])
     assert await data_of(queue, SUB) == [b"now"]
-    await asyncio.sleep(3600)  # of the server
+    await asyncio.sleep(3600)  # seconds of the server
     assert await data_of(queue, SUB) == []
     await queue.time.advance(P, 5)
     assert await data_of(queue, SUB) == [b"soon"]
 
 
 @story
-async def test_whoever_waits_is_woken_when_the_moment_comes(queue: TimedQueue) -> None:
+async def test_a_waiting_pull_is_woken_at_the_due_time(queue: TimedQueue) -> None:
     await queue.time.freeze(P)
     await queue.publish(TOPIC, [Draft(b"later", delay_seconds=600)])
     waiting = asyncio.create_task(data_of(queue, SUB, wait_seconds=1000))
@@ -103,8 +103,8 @@ async def test_whoever_waits_is_woken_when_the_moment_comes(queue: TimedQueue) -
 
 
 @story
-async def test_who_waits_when_time_is_stopped_waits_on(queue: TimedQueue) -> None:
-    """Its alarm was set on the server's clock."""
+async def test_a_pull_that_waits_when_time_is_stopped_keeps_waiting(queue: TimedQueue) -> None:
+    """The alarm of the waiting call was set on the server's clock."""
     await queue.publish(TOPIC, [Draft(b"later", delay_seconds=60)])
     waiting = asyncio.create_task(data_of(queue, SUB, wait_seconds=1000))
     await asyncio.sleep(1)
@@ -142,8 +142,8 @@ async def test_time_does_not_go_back(queue: TimedQueue) -> None:
 
 
 @story
-async def test_time_has_bounds_and_what_is_beyond_them_changes_nothing(queue: TimedQueue) -> None:
-    """64 bits of nanoseconds end in 2262, and what lasts is to end before that."""
+async def test_time_has_bounds_and_a_move_beyond_them_changes_nothing(queue: TimedQueue) -> None:
+    """64 bits of nanoseconds end in 2262, and every duration must end before that."""
     await queue.time.freeze(P)
     now = queue.clock_of(TOPIC).now()
     for moved in (
@@ -173,7 +173,7 @@ async def test_a_namespace_may_be_forgotten_while_its_time_is_moved(queue: Timed
     await queue.delete_topic(TOPIC)
     await queue.time.forget(P)
     await moving
-    assert await queue.documents("clocks") == {}, "or a server that is started again would have it"
+    assert await queue.documents("clocks") == {}, "otherwise a restarted server would have it"
     assert (await queue.time.show(P)).mode == "shared"
 
 
@@ -201,7 +201,7 @@ async def test_catching_up_makes_it_one_with_the_server_again(queue: TimedQueue)
 
 @story
 async def test_one_that_is_not_ahead_catches_up_at_any_moment(queue: TimedQueue) -> None:
-    """Of two looks at clocks that run the later one is ahead."""
+    """After two looks at running clocks, the later one is ahead."""
     await queue.time.advance(P, 0)
     now, ticks = queue.clock.now, count(1)
     with patch.object(queue.clock, "now", lambda: now() + next(ticks)):
@@ -209,7 +209,7 @@ async def test_one_that_is_not_ahead_catches_up_at_any_moment(queue: TimedQueue)
     assert shown.mode == "shared"
 
 
-# ---------------------------------------------------------------------- what lasts
+# ---------------------------------------------------------------------- durations
 
 
 @story
@@ -225,7 +225,7 @@ async def test_retention_holds_from_the_first_answer_on(queue: TimedQueue) -> No
 
 
 @story
-async def test_what_nobody_uses_expires_and_what_is_waited_for_does_not(queue: TimedQueue) -> None:
+async def test_an_unused_subscription_expires_and_one_with_a_waiting_pull_does_not(queue: TimedQueue) -> None:
     day = 86400
     await queue.create_subscription("projects/p/subscriptions/idle", TOPIC, SubscriptionOptions(expiration_seconds=day))
     await queue.change_subscription(SUB, SubscriptionOptions(expiration_seconds=day))
@@ -270,11 +270,11 @@ async def test_a_subscription_has_the_time_of_its_topic(queue: TimedQueue) -> No
     assert await data_of(queue, "projects/other/subscriptions/reader") == [b"m"]
 
 
-# ---------------------------------------------------------------------- consumers that are connected
+# ---------------------------------------------------------------------- connected consumers
 
 
 @story
-async def test_what_a_connected_consumer_holds_is_extended_for_an_hour(queue: TimedQueue) -> None:
+async def test_leases_of_a_connected_consumer_are_extended_for_an_hour(queue: TimedQueue) -> None:
     (number,) = [each.number for each in await queue.subscriptions(TOPIC)]
     queue.connect_consumer(number, "stream", 10)
     await queue.publish(TOPIC, [Draft(b"m")])
@@ -301,8 +301,8 @@ async def test_without_extension_or_connection_a_lease_ends_when_it_ends(queue: 
 
 
 @story
-async def test_who_was_given_a_message_has_time_to_answer_before_time_goes_on(queue: TimedQueue) -> None:
-    """A nack that takes a tenth of a real second is a nack at the moment of the delivery."""
+async def test_a_consumer_has_time_to_answer_before_time_moves_on(queue: TimedQueue) -> None:
+    """A nack that takes a tenth of a real second is a nack at the time of the delivery."""
     options = SubscriptionOptions(lease_seconds=10, retry_minimum_seconds=10, retry_maximum_seconds=600)
     await queue.change_subscription(SUB, options)
     began, seen = queue.clock_of(TOPIC).now(), list[float]()
@@ -324,7 +324,7 @@ async def test_who_was_given_a_message_has_time_to_answer_before_time_goes_on(qu
 
 
 @story
-async def test_what_is_returned_and_delivered_at_once_again_and_again_does_not_stop_time(
+async def test_a_message_that_is_nacked_again_and_again_does_not_stop_time(
     queue: TimedQueue,
 ) -> None:
     seen = list[int]()
@@ -349,12 +349,12 @@ async def test_what_is_returned_and_delivered_at_once_again_and_again_does_not_s
 
 
 @story
-async def test_time_that_skips_by_itself_goes_to_what_somebody_waits_for(queue: TimedQueue) -> None:
+async def test_an_automatic_clock_moves_to_the_next_awaited_event(queue: TimedQueue) -> None:
     await queue.time.automate(P)
     began = queue.clock_of(TOPIC).now()
     await queue.publish(TOPIC, [Draft(b"later", delay_seconds=3600)])
     await asyncio.sleep(10)
-    assert queue.clock_of(TOPIC).now() == began, "nobody waits"
+    assert queue.clock_of(TOPIC).now() == began, "no caller waits"
     assert await data_of(queue, SUB, wait_seconds=5) == [b"later"]
     assert queue.clock_of(TOPIC).now() == began + 3600 * SECOND
     assert (await queue.time.show(P)).mode == "automatic"
@@ -364,7 +364,7 @@ async def test_time_that_skips_by_itself_goes_to_what_somebody_waits_for(queue: 
 
 
 @story
-async def test_who_asks_without_waiting_is_taken_for_waiting_until_something_is_found(queue: TimedQueue) -> None:
+async def test_a_polling_consumer_counts_as_waiting_until_it_gets_a_message(queue: TimedQueue) -> None:
     await queue.time.automate(P)
     began = queue.clock_of(TOPIC).now()
     await queue.publish(TOPIC, [Draft(b"later", delay_seconds=60)])
@@ -373,10 +373,10 @@ async def test_who_asks_without_waiting_is_taken_for_waiting_until_something_is_
     assert queue.clock_of(TOPIC).now() == began + 60 * SECOND
     assert await data_of(queue, SUB) == [b"later"]
     await asyncio.sleep(10)
-    assert queue.clock_of(TOPIC).now() == began + 60 * SECOND, "whoever has it may be busy with it"
+    assert queue.clock_of(TOPIC).now() == began + 60 * SECOND, "its consumer may be busy with it"
     await queue.publish(TOPIC, [Draft(b"last", delay_seconds=5)])
     await asyncio.sleep(10)
-    assert queue.clock_of(TOPIC).now() == began + 60 * SECOND, "nobody has asked again"
+    assert queue.clock_of(TOPIC).now() == began + 60 * SECOND, "no consumer has asked again"
 
 
 @story
@@ -394,17 +394,17 @@ async def test_time_does_not_skip_while_a_connected_consumer_holds_something(que
     assert await waiting == [b"later"]
 
 
-# ---------------------------------------------------------------------- the same as time that passes
+# ---------------------------------------------------------------------- the same effects as real time
 
 
 class World(NamedTuple):
-    """What a history does to a server, and what its consumers do."""
+    """The configuration and the steps of a generated history, with the answers of its consumers."""
 
     lease: int
     backoff: tuple[int, int]
-    attempts: int  # before a dead letter; 0: none
+    attempts: int  # before a dead letter; 0 means no dead letters
     retention: int
-    steps: list[tuple[str, int, int]]  # publish with a delay and a life, or let time pass
+    steps: list[tuple[str, int, int]]  # publish with a delay and a time to live, or let time pass
     answers: list[str]  # of the consumer, one after the other
 
 
@@ -491,7 +491,7 @@ async def _settled(queue: TimedQueue) -> Any:
 
 @settings(max_examples=40, deadline=None)
 @given(WORLDS)
-def test_time_that_is_moved_leaves_behind_what_time_that_passes_does(world: World) -> None:
+def test_moved_time_has_the_same_effects_as_passing_time(world: World) -> None:
     travelled, lived = run(live(world, travel=True)), run(live(world, travel=False))
     assert travelled == lived
 

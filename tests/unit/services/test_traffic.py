@@ -1,4 +1,4 @@
-"""What happened between two looks: counters of what had traffic, and the sums of all."""
+"""Traffic between two looks: counters of resources with changes, and sums of all."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def run(scenario: Callable[[AsyncMessageQueue, ManualClock], Awaitable[None]]) -
 
 
 def named(interval: Interval, found: Mapping[int, T]) -> list[tuple[str, T]]:
-    """The traffic with the names of what had it, oldest first."""
+    """Return the traffic with the names of its resources, oldest first."""
     return [(interval.names[number], found[number]) for number in sorted(found)]
 
 
 def counted(**counts: int) -> tuple[int, ...]:
-    """The sampled counters of a subscription: those that are given, and 0 for the others."""
+    """Return the sampled counters of a subscription. Counters that are not given are 0."""
     assert set(counts) <= {counter.field for counter in SAMPLED_OF_SUBSCRIPTIONS}
     return tuple(counts.get(counter.field, 0) for counter in SAMPLED_OF_SUBSCRIPTIONS)
 
 
 def test_a_backlog_that_grows_is_traffic() -> None:
-    """Nothing is delivered, nothing is acked, and that is what somebody wants to see later."""
+    """No message is delivered or acked, but the growing backlog must be in the samples."""
 
     async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
         traffic = Traffic(queue.engine)
@@ -51,7 +51,7 @@ def test_a_backlog_that_grows_is_traffic() -> None:
         clock.advance(1)
         taken = traffic.take()
         assert named(taken, taken.subscriptions) == [("sub", SubscriptionTraffic(counted(), 2, 0, 1.0))]
-        assert traffic.take().subscriptions == {}, "it did not change since"
+        assert traffic.take().subscriptions == {}, "the backlog did not change since"
 
     run(scenario)
 
@@ -81,7 +81,7 @@ def test_counters_are_differences_and_fill_is_as_it_is() -> None:
     run(scenario)
 
 
-def test_what_is_deleted_leaves_the_sums() -> None:
+def test_deleted_resources_leave_the_sums() -> None:
     async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
         traffic = Traffic(queue.engine)
         await queue.create_subscription("other", "topic")
@@ -96,7 +96,7 @@ def test_what_is_deleted_leaves_the_sums() -> None:
     run(scenario)
 
 
-def test_what_is_deleted_between_two_looks_is_counted() -> None:
+def test_resources_deleted_between_two_looks_are_counted() -> None:
     async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
         traffic = Traffic(queue.engine)
         for count in (2, 3):  # under the same names
@@ -117,7 +117,7 @@ def test_what_is_deleted_between_two_looks_is_counted() -> None:
     run(scenario)
 
 
-def test_what_is_made_again_under_a_name_is_counted_apart() -> None:
+def test_a_resource_created_again_is_counted_separately() -> None:
     async def scenario(queue: AsyncMessageQueue, clock: ManualClock) -> None:
         traffic = Traffic(queue.engine)
         await queue.publish("topic", [Draft(b"1")] * 2)

@@ -1,4 +1,4 @@
-"""A queue with the time travel of its projects, as a server for tests has it."""
+"""A queue with the time travel of its projects, as in a server for tests."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def struct(**kinds: types.DataType) -> types.StructType:
 
 
 def write(folder: Path, schema: types.StructType, **columns: pa.Array) -> None:
-    """A table of one commit, partitioned by its first column, as a task and the driver write it."""
+    """Write a table with one commit, partitioned by its first column, as a task and the driver write it."""
     writer = DeltaWriter({"path": str(folder), "partitionBy": next(iter(columns))}, schema)
     parts = PartFiles(writer.path, writer.partition_by, "part-0")
     parts.add(pa.record_batch(columns))
@@ -46,7 +46,7 @@ def test_partition_values_that_need_escaping_are_read_back(tmp_path: Path) -> No
     assert sorted(zip(*(found.column(name).to_pylist() for name in ("topic", "n")), strict=True)) == sorted(wanted)
     assert all(path.is_file() for path, _ in files_in_log(tmp_path))
     assert sorted((values["topic"], row["n"]) for values, row in by_duckdb(tmp_path)) == sorted(wanted)
-    assert "duckdb" not in sys.modules, "at the end of a run of tests it would report what threads still hold"
+    assert "duckdb" not in sys.modules, "otherwise it reports objects of other threads at the end of the tests"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ KINDS = st.recursive(st.sampled_from(LEAVES), nest, max_leaves=6)
 
 
 def changed(kind: types.DataType) -> list[types.DataType]:
-    """Return every type that differs from `kind` at one place: a leaf, a field's name, a field more or less."""
+    """Return every type that differs from `kind` in one place: a leaf, a field's name, one field more or less."""
     if isinstance(kind, types.ArrayType):
         return [types.ArrayType(inner) for inner in changed(kind.elementType)]
     if isinstance(kind, types.MapType):

@@ -1,4 +1,4 @@
-"""The registry of ready-made flows: each can be used and is documented."""
+"""The registry of ready-made flows: each one works and is documented."""
 
 from __future__ import annotations
 

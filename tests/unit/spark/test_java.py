@@ -49,7 +49,7 @@ def test_an_old_java_is_named_with_its_version(tmp_path: Path, monkeypatch: pyte
         java.find_java({"PATH": str(old / "bin")})
 
 
-def test_no_java_at_all_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_error_names_a_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_find_bundled", lambda: None)
     with pytest.raises(FailedPreconditionError) as caught:
         java.find_java({"PATH": str(tmp_path)})

@@ -1,4 +1,4 @@
-"""Valid pipeline files, and the sentence for each problem."""
+"""Pipeline files: valid ones, and the sentence for each problem."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_setting_without_a_value() -> None:
 
 
 def test_insights_use_the_same_connection_to_read_and_publish() -> None:
-    """A token and TLS are for the topic of the results as well; where to begin is the source's alone."""
+    """Token and TLS also apply to the topic of the results. The start offsets apply only to the source."""
     options = 'options = { token = "t", tls = true, startingOffsets = "latest", retryTimeoutSeconds = 3 }'
     one = flow(f'use = "insights"\ntopics = "orders"\nfolder = "lake"\ntopic = "figures"\n{options}')
     pipeline = read(f'[flows.one]\nuse = "insights"\ntopics = "orders"\nfolder = "lake"\ntopic = "figures"\n{options}')

@@ -66,7 +66,7 @@ def test_a_request_in_progress_gets_the_memory_of_the_youngest() -> None:
     assert first.charge(30)
     assert harness.given_up == ["c"]
     assert harness.budget.in_use_bytes == 90
-    assert not second.charge(30), "it is now the one who began last"
+    assert not second.charge(30), "it is now the newest request"
     assert harness.given_up == ["c"]
 
 
@@ -150,12 +150,12 @@ def test_an_account_does_not_keep_its_owner_alive() -> None:
     finally:
         gc.enable()
     harness.now += HOLD + 1
-    assert harness.account("other").charge(60), "memory that is no longer in use can be taken away"
+    assert harness.account("other").charge(60), "unused memory can be taken away"
     assert harness.budget.in_use_bytes == 60
 
 
-def test_requests_that_together_need_more_than_there_is_all_finish_by_trying_again() -> None:
-    """Ten incomplete requests that each need a third of the budget: none waits for ever."""
+def test_requests_that_exceed_the_budget_together_all_finish_after_retries() -> None:
+    """Ten incomplete requests each need a third of the budget, and none waits forever."""
     harness = Harness(90)
     need, step = 30, 5
     waiting = [f"request {number}" for number in range(10)]
@@ -171,7 +171,7 @@ def test_requests_that_together_need_more_than_there_is_all_finish_by_trying_aga
                 waiting.remove(name)
                 finished.append(name)
             elif name in harness.given_up:
-                harness.given_up.remove(name)  # refused: it begins again
+                harness.given_up.remove(name)  # refused, and starts again
     assert len(finished) == 10
     assert harness.budget.in_use_bytes == 0
 

@@ -1,4 +1,4 @@
-"""The names and addresses of this machine, by which every door decides who may call."""
+"""The names and addresses of this machine, by which every door decides which clients may call."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_the_last_request_closes_the_connection() -> None:
     run(scenario)
 
 
-def test_an_old_client_is_told_that_its_connection_is_kept() -> None:
+def test_an_answer_to_an_old_client_says_that_its_connection_is_kept() -> None:
     async def scenario() -> None:
         peer = Peer(serving()[0])
         sent = await peer.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
@@ -195,7 +195,7 @@ def test_a_refusal_follows_earlier_answers_and_lingers_until_it_is_read(data: by
         assert statuses(sent) == [200, status]
         assert peer.pipe.half_closed
         assert not peer.pipe.closed
-        assert await peer.send(GET) == b""  # thrown away
+        assert await peer.send(GET) == b""  # discarded
         clock.now += server.limits.linger_seconds
         server.connections.sweep()
         assert peer.pipe.aborted
@@ -212,7 +212,7 @@ def test_an_unexpected_failure_is_a_bare_500_and_one_clean_log_line(caplog: pyte
         sent = await peer.send(GET.replace(b"/a", b"/a?sig=hunter2"))
         assert statuses(sent) == [500]
         assert b"hunter2" not in sent
-        assert statuses(await peer.send(GET)) == [500]  # the connection lives on
+        assert statuses(await peer.send(GET)) == [500]  # the connection stays open
 
     with caplog.at_level(logging.INFO):
         run(scenario)
@@ -301,7 +301,7 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_then_closed() -> None:
         peer.connection.pause_writing()
         assert not peer.pipe.reading
         await peer.send(GET + GET)
-        assert statuses(peer.pipe.sent) == [200]  # the second waits until the first has left
+        assert statuses(peer.pipe.sent) == [200]  # the second answer waits until the first has been sent
         peer.connection.resume_writing()
         await settled()
         assert peer.pipe.reading

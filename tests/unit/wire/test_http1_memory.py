@@ -13,7 +13,7 @@ from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 from penstock.wire.http1_reader import RequestReader
 
-SECONDS = 10  # more than anything here takes; only a failing test waits so long
+SECONDS = 10  # only a failing test waits this long
 KIB = 1 << 10
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -171,7 +171,7 @@ def test_peers_in_the_middle_of_bodies_do_not_wait_for_each_other() -> None:
         start = asyncio.Barrier(8)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(upload(harness, start)) for _ in range(8)]
-        assert sum(task.result() for task in tasks) > 8, "the budget was never short"
+        assert sum(task.result() for task in tasks) > 8, "the budget was never used up"
         await until(lambda: harness.budget.in_use_bytes == 0)
 
     asyncio.run(Harness(300 * KIB).play(story))

@@ -14,7 +14,7 @@ from penstock.wire.budget import Budget
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
-SECONDS = 10  # more than anything here takes; only a failing test waits so long
+SECONDS = 10  # only a failing test waits this long
 
 Story = Callable[[], Coroutine[Any, Any, None]]
 
@@ -102,7 +102,7 @@ def test_parts_leave_as_they_come_and_the_connection_is_kept(run: Callable[[Stor
                 assert b"HTTP/1.1 200 OK\r\n" in head
                 assert b"Transfer-Encoding: chunked\r\n" in head
                 assert b"Content-Length" not in head
-                assert await reader.readexactly(9) == b"4\r\none\n\r\n", "the first came before there was a second"
+                assert await reader.readexactly(9) == b"4\r\none\n\r\n", "the first part came before there was a second"
                 harness.source.give(b"", b"two\n", None)
                 assert await read_chunks(reader) == [b"two\n"]
 
@@ -147,7 +147,7 @@ def test_http_1_0_gets_plain_bytes_until_the_end(run: Callable[[Story], None]) -
     run(story)
 
 
-def test_head_has_no_parts_and_none_are_asked_for(run: Callable[[Story], None]) -> None:
+def test_the_answer_to_head_reads_no_parts(run: Callable[[Story], None]) -> None:
     async def story() -> None:
         harness = Harness()
         async with harness.connect() as (reader, writer):
@@ -208,7 +208,7 @@ def test_an_answer_in_parts_ends_unfinished_when_the_server_stops(run: Callable[
             await reader.readuntil(b"\r\n\r\n")
             chunks = asyncio.ensure_future(read_chunks(reader))
             await asyncio.sleep(0)
-            assert await harness.server.stop(grace_seconds=SECONDS), "nothing had to be aborted"
+            assert await harness.server.stop(grace_seconds=SECONDS), "no connection had to be aborted"
             assert harness.source.ended.is_set()
             with pytest.raises(asyncio.IncompleteReadError):
                 await chunks
@@ -228,7 +228,7 @@ def test_a_peer_that_does_not_read_is_not_sent_more_and_is_charged(run: Callable
                 asked = harness.source.asked
                 for _ in range(100):
                     await asyncio.sleep(0)
-            assert asked < count, "the rest waits until the peer reads"
+            assert asked < count, "the others wait until the peer reads"
             await reader.readuntil(b"\r\n\r\n")
             assert sum(map(len, await read_chunks(reader))) == count * len(part)
             assert harness.budget.in_use_bytes == 0

@@ -68,7 +68,7 @@ def test_trailers_do_not_become_headers() -> None:
         (["GET / HTTP/1.0", "Connection: Keep-Alive"], True),
     ],
 )
-def test_keep_alive_is_what_the_peer_asked_for(head: list[str], keep_alive: bool) -> None:
+def test_keep_alive_follows_the_request(head: list[str], keep_alive: bool) -> None:
     (turn,) = read(message(*head))
     assert isinstance(turn, Arrival)
     assert turn.keep_alive is keep_alive
@@ -148,7 +148,9 @@ def test_heads_and_trailers_beyond_the_limit_are_refused_before_they_are_stored(
 @pytest.mark.parametrize("before", [b"", GET, PUT], ids=["first", "after a get", "after a put"])
 @pytest.mark.parametrize("behind", [b"", b"x" * 40], ids=["no body", "body"])
 def test_the_size_of_a_head_is_exact_however_it_is_cut(step: int, before: bytes, behind: bytes) -> None:
-    """A head of the maximum size passes and one byte more does not, also if its end is in the piece that exceeds it."""
+    """A head of the maximum size passes, and one byte more does not, even if its end is in the piece that exceeds
+    it.
+    """
 
     def head(size: int) -> bytes:
         bare = message("PUT / HTTP/1.1", "Host: h", f"Content-Length: {len(behind)}", "X: ")

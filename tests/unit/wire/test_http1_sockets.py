@@ -16,7 +16,7 @@ import trustme
 from penstock.wire.http1 import HttpLimits, HttpServer, Request, Response
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
-SECONDS = 10  # more than anything here takes; only a failing test waits so long
+SECONDS = 10  # only a failing test waits this long
 
 Story = Callable[[], Coroutine[Any, Any, None]]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -136,7 +136,7 @@ def test_stopping_does_not_wait_longer_than_the_grace(run: Callable[[Story], Non
             writer.write(GET)
             await begun.wait()
             await server.server.stop(grace_seconds=0)
-            with suppress(ConnectionResetError):  # as good: the peer sees the end either way
+            with suppress(ConnectionResetError):  # equivalent, because the peer sees the end either way
                 assert await reader.read() == b""
             assert len(server.server.connections) == 0
 

@@ -54,7 +54,7 @@ def test_caps_hold_in_all_and_for_each_address(caplog: pytest.LogCaptureFixture)
         "",
         "too_many_connections_of_address",
         "",
-        "too_many_connections",  # who has to go counts until it is gone
+        "too_many_connections",  # a connection that must close counts until it is closed
     ]
     assert counts == {"too_many_connections": 1, "too_many_connections_of_address": 1}
     for _ in range(2):
@@ -62,7 +62,7 @@ def test_caps_hold_in_all_and_for_each_address(caplog: pytest.LogCaptureFixture)
     assert caplog.messages == ["refused 2 connections over the limit"]
     for each in crowd:
         connections.remove(each)
-        connections.remove(each)  # twice is once
+        connections.remove(each)  # a second call has no effect
     assert len(connections) == 0
     assert not connections._per_address
     assert Fake(connections, "a").refused == ""
@@ -78,7 +78,7 @@ def test_a_sweep_checks_every_connection_and_calls_its_listeners() -> None:
     assert called == [1001.0]
 
 
-def test_a_stop_aborts_what_does_not_finish(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_aborts_connections_that_do_not_finish(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         connections, _, _ = made()
         quick, slow = Fake(connections), Fake(connections, stubborn=True)

@@ -1,4 +1,4 @@
-"""TLS contexts and bearer tokens of all doors."""
+"""TLS contexts and bearer tokens, which all doors share."""
 
 from __future__ import annotations
 

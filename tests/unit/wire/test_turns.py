@@ -68,7 +68,7 @@ def test_tasks_of_a_share_have_a_fifth_of_the_time_together_while_others_work() 
     counts = itertools.count()
     worked, passed = asyncio.run(seconds_of(Share(lambda: next(counts))))
     assert worked >= 10 * SLICE
-    assert passed >= worked + 0.8 * RESTS * worked, "a rest follows every slice but the last"
+    assert passed >= worked + 0.8 * RESTS * worked, "a pause follows every slice but the last"
 
 
 def test_a_share_takes_no_rests_while_nothing_else_is_done() -> None:

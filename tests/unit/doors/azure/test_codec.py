@@ -1,4 +1,4 @@
-"""Messages in XML: the quick pattern and the strict reader agree, and every character is read back."""
+"""Messages in XML: the fast pattern and the strict reader agree, and every character survives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids, receipts and names are converted both ways, for every number."""
+"""Ids, receipts and names: every number converts both ways."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_text_is_a_receipt_exactly_if_it_is_base64(text: str) -> None:
         decoded = base64.b64decode(text.encode("ascii"), validate=True)
     except ValueError:  # binascii.Error and UnicodeEncodeError as well
         decoded = b""
-    if len(text) % 4:  # more padding than it needs, of which Python thinks nothing
+    if len(text) % 4:  # more padding than needed, which Python accepts
         decoded = b""
     parsed = parse_pop_receipt(text)
     assert parsed == (decoded.decode("latin-1").lstrip("0") if decoded else None)

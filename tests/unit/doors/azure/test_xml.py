@@ -31,7 +31,9 @@ def test_an_ordinary_parser_reads_the_same(text: str) -> None:
 
 
 def agrees(body: bytes) -> None:
-    """Return whether our reader and an ordinary parser agree, except for line ends, which our reader keeps."""
+    """Return whether the door's reader and an ordinary parser agree, except for line ends, which the door's reader
+    keeps.
+    """
     try:
         read(body, "a")
     except XmlError:

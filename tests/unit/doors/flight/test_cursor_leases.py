@@ -30,7 +30,7 @@ def test_an_owner_keeps_its_cursors_until_it_releases_them() -> None:
         await harness.hold("a", "t", "u")
         with pytest.raises(FailedPreconditionError, match=r"c of projects/p/topics/u is used by .* \(reader a\)"):
             await harness.hold("b", "v", "u")
-        await harness.hold("b", "v")  # another topic is another cursor
+        await harness.hold("b", "v")  # the cursor of another topic
         assert await harness.release("a") == 2
         await harness.hold("b", "t", "u", "v")
 

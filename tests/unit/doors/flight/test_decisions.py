@@ -1,4 +1,4 @@
-"""Decisions of batch jobs are forgotten a day after their jobs; those of streams stay."""
+"""Decisions of batch jobs, which are forgotten a day after their jobs, and those of streams, which stay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def decide(decisions: Decisions, query: str) -> None:
     asked = codec.StageDecide(query, 0, [])
     decided = await decisions.put(codec.write(asked))
     assert not decided.repeated
-    assert (await decisions.put(codec.write(asked))).repeated  # a client that asks again
+    assert (await decisions.put(codec.write(asked))).repeated  # a client that repeats its request
     await decisions.finish(pack((query, 0)))
 
 
@@ -29,7 +29,7 @@ def test_decisions_of_jobs_expire() -> None:
         await queue.start()
         names = codec.Names("p")
         decisions = Decisions(queue, names, Cursors(queue, names))
-        # As an older release left them: without a time.
+        # The records of an older release have no time.
         await queue.put_document(KIND, "job-old", pack(Decision("job-old", 0, [], finished=True)))
         await queue.put_document(KIND, "job-unfinished", pack(Decision("job-unfinished", 0, [])))
         for query in ("stream", "txn-app", "job-1"):

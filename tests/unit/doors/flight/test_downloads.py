@@ -29,7 +29,7 @@ class Harness:
         self.open: dict[str, Download] = {}
 
     def _hang_up(self, peer: str) -> None:
-        """The call of a client that is disconnected ends."""
+        """End the call of a client that has disconnected."""
         self.disconnected.append(peer)
         self.open[peer].close()
 
@@ -48,7 +48,7 @@ def offsets(download: Download) -> list[int]:
     return [batch.column("offset")[0].as_py() for batch in download]
 
 
-def test_a_download_that_waits_for_its_client_makes_way_and_goes_on_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_that_waits_for_its_client_makes_way_and_continues_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "TURNS_MAX", 1)
     harness = Harness()
     slow, quick = harness.download("slow"), harness.download("quick")
@@ -102,7 +102,7 @@ def test_an_unread_download_is_ended_then_disconnected() -> None:
     assert harness.downloads.end_unread() == []
     harness.now += 1
     assert harness.downloads.end_unread() == ["unread"]
-    assert harness.downloads.end_unread() == []  # told once
+    assert harness.downloads.end_unread() == []  # reported once
     assert offsets(read) == list(range(1, ROWS))
     with pytest.raises(flight.FlightUnavailableError, match="was not read for 60 s and was ended"):
         next(unread)
@@ -143,7 +143,7 @@ def test_a_client_of_a_real_server_is_disconnected_in_the_middle_of_a_call() -> 
         peer = begun.get(timeout=60)
         before = len(list(Path("/dev/fd").iterdir()))
         disconnect(peer)
-        assert ended.wait(60), "the call goes on"
+        assert ended.wait(60), "the call has not ended"
         assert len(list(Path("/dev/fd").iterdir())) <= before, "file descriptors were left open"
         with pytest.raises(flight.FlightError):
             upload.close()

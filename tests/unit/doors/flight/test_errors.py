@@ -1,4 +1,4 @@
-"""Errors: every error has a code, a class and one sentence."""
+"""Error texts of Flight: every error has a code, a class and one sentence."""
 
 from __future__ import annotations
 

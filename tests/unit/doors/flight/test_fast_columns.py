@@ -1,4 +1,4 @@
-"""Columns cut out of the stored bytes are the same as decoded columns. Other layouts are decoded."""
+"""Columns cut out of the stored bytes, compared with decoded columns. Other layouts are decoded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _also_few_rows() -> Iterator[None]:
     st.integers(1, 30),
 )
 @settings(deadline=None)
-def test_fast_columns_are_what_decoding_gives(
+def test_fast_columns_equal_decoded_columns(
     parts: list[tuple[int, dict[str, str], int]], fill: int, place: int
 ) -> None:
     times = sorted(at for _, _, at in parts)

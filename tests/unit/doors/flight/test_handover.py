@@ -8,11 +8,11 @@ import threading
 
 from penstock.doors.flight.handover import CLOSE_SECONDS, Handover
 
-ANSWER = b"x" * (16 << 20)  # more than the buffers of all sockets on the way
+ANSWER = b"x" * (16 << 20)  # more than the buffers of all sockets in between
 
 
 def joined() -> tuple[Handover, socket.socket, socket.socket]:
-    """A handover, its client, and the end of the reader process that the client was joined to."""
+    """A handover, its client, and the other end of the client's connection in the reader process."""
     handover = Handover(socket.AF_INET, "127.0.0.1", 0)
     client = socket.create_connection(("127.0.0.1", handover.port), timeout=30)
     asyncio.run(handover.first_client())

@@ -1,4 +1,4 @@
-"""Publishes of the reader process: how many bytes are in flight, and what is charged for them in the server."""
+"""Publishes of the reader process: the bytes in flight, and the memory charged for them in the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.doors.flight.publisher import IN_FLIGHT_BYTES, ByteLimit, Publishe
 from penstock.errors import UnavailableError
 from penstock.wire.budget import Budget
 
-SECONDS = 10  # only a failing test waits so long
+SECONDS = 10  # only a failing test waits this long
 
 
 def digest(*requests: list[Row]) -> int:
@@ -96,7 +96,7 @@ def test_rows_give_way_to_an_older_request_of_another_door() -> None:
     assert budget.in_use_bytes == 80
 
 
-def test_what_a_lost_process_left_incomplete_is_released() -> None:
+def test_incomplete_publishes_of_a_lost_process_are_released() -> None:
     budget = Budget(100)
     partial = PartialPublishes(budget)
     partial.add(1, Rows([], []), 40)
@@ -105,7 +105,7 @@ def test_what_a_lost_process_left_incomplete_is_released() -> None:
     assert budget.in_use_bytes == 0
 
 
-def test_a_publish_waits_for_room_and_one_that_is_too_large_goes_alone() -> None:
+def test_a_publish_waits_for_room_and_one_that_is_too_large_runs_alone() -> None:
     limit = ByteLimit(100)
     small = limit.take(30)
     got: list[int] = []
@@ -130,6 +130,6 @@ def test_a_publish_that_could_not_be_sent_keeps_no_bytes() -> None:
         sent = threading.Thread(target=publisher.publish, args=("t", [rows]), daemon=True)
         sent.start()
         sent.join(SECONDS)
-        assert not sent.is_alive(), "it waits for the bytes of the publish before it"
+        assert not sent.is_alive(), "the publish waits for the bytes of the one before it"
         server.close()
         assert ended.wait(SECONDS)

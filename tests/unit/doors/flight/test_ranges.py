@@ -1,4 +1,4 @@
-"""Shares of limits and splits of ranges, over a log that is only a list of sizes."""
+"""Shares of limits and splits of ranges, with a log that is only a list of sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.journal.port import StoredBatch
 
 
 class Sizes:
-    """A log reader that knows sizes only, of one topic."""
+    """A log reader of one topic that has only sizes."""
 
     def __init__(self, sizes: list[int]) -> None:
         self.positions = [0, *accumulate(sizes)]
@@ -90,7 +90,7 @@ def test_a_range_that_cannot_be_read() -> None:
         ranges.check_range(topic, 4, 11)
 
 
-# ---------------------------------------------------------------------- messages that went away under a scan
+# ---------------------------------------------------------------------- messages that are removed during a scan
 
 
 class Gappy(Sizes):
@@ -119,9 +119,7 @@ class KnownHead(TopicLog):
 @pytest.mark.parametrize(
     ("batches", "fails"), [([(20, 40)], False), ([(0, 10), (20, 40)], False), ([(0, 10)], True), ([], False)]
 )
-def test_what_went_away_under_a_scan_is_out_of_range_if_it_was_forgotten(
-    batches: list[tuple[int, int]], fails: bool
-) -> None:
+def test_messages_forgotten_during_a_scan_are_out_of_range(batches: list[tuple[int, int]], fails: bool) -> None:
     log = KnownHead(None, Gappy(batches, fails=fails))  # type: ignore[arg-type]
     wanted = 10 if batches[:1] == [(0, 10)] else 0
     log.head = 15

@@ -1,4 +1,4 @@
-"""Equal rows of a column of maps are found, and no others."""
+"""Equal rows of a column of maps, which are found, and no others."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_a_time_beyond_the_calendar_is_accepted_and_shown_as_a_number() -> None:
 
 @pytest.mark.parametrize("fixed", [False, True])
 def test_a_very_long_decimal_is_shown_as_bytes(fixed: bool) -> None:
-    """The decimal library takes quadratic time and lets no other thread run: 100 KB stopped the server for 5 s."""
+    """The decimal library takes quadratic time and blocks other threads: 100 KB stopped the server for 5 s."""
     for size, is_number in ((DECIMAL_BYTES_MAX, True), (DECIMAL_BYTES_MAX + 1, False)):
         kind = {"type": "fixed", "name": "D", "size": size} if fixed else {"type": "bytes"}
         schema = schema_of({**kind, "logicalType": "decimal", "precision": 616, "scale": 0})
@@ -151,7 +151,7 @@ def test_a_very_long_decimal_is_shown_as_bytes(fixed: bool) -> None:
 
 
 class Symbol(str):
-    """A text that counts how often it is compared."""
+    """A text that counts its comparisons."""
 
     __slots__ = ()
     compared = 0
@@ -163,8 +163,8 @@ class Symbol(str):
         return str.__eq__(self, other)
 
 
-def test_a_value_costs_the_same_however_many_symbols_and_branches_there_are() -> None:
-    """An array of the last of 30,000 symbols kept a thread busy for a minute, and other checks waiting."""
+def test_the_cost_of_a_value_does_not_depend_on_the_number_of_symbols_and_branches() -> None:
+    """An array of the last of 30,000 symbols kept a thread busy for a minute, while other checks waited."""
     names = [Symbol(f"S{number}") for number in range(500)]
     enum = {"type": "enum", "name": "E", "symbols": names}
     union = [{"type": "fixed", "name": name, "size": 1} for name in names]
@@ -229,7 +229,7 @@ def test_json_must_be_one_record() -> None:
 
 @pytest.mark.parametrize("body", [b"\xf0\xf4\x3c\x00", b"\xb0\x06\x00"])
 def test_a_message_with_too_many_values_is_refused(body: bytes) -> None:
-    """Values such as null take no bytes, so four bytes could keep the server busy for a third of a second."""
+    """Values such as null take no bytes, so four bytes kept the server busy for a third of a second."""
     with pytest.raises(TooLargeError, match=r"more than [0-9,]+ values"):
         schema_of({"type": "array", "items": "null"}).check_binary(body)
     assert schema_of({"type": "array", "items": "null"}).json_of(b"\xc8\x01\x00") == f'{{"a":[{"null," * 99}null]}}'
@@ -243,7 +243,7 @@ def test_a_message_with_too_many_values_is_refused(body: bytes) -> None:
     ],
 )
 def test_a_message_whose_json_would_be_mostly_names_is_accepted_and_not_shown(items: Any) -> None:
-    """The JSON repeats names that a byte of the message stands for: 100 KB became 1 GB when it was looked at."""
+    """The JSON repeats names that one byte of the message stands for: 100 KB became 1 GB when the message was shown."""
     schema = schema_of({"type": "array", "items": items})
     large = b"\xc0\x9a\x0c" + bytes(100_000) + b"\x00"
     schema.check_binary(large)

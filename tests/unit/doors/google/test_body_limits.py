@@ -1,4 +1,4 @@
-"""Bodies that are checked and shown by schemas of protocol buffers, and where that is done."""
+"""Limits for bodies that are checked and shown by schemas of protocol buffers."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ PRIVATE = [
     "fec0::1",
     "ff02::1",
     "ff0e::1",
-    # What the registry has and Python 3.11 calls global.
+    # Networks in the registry that Python 3.11 calls global.
     "64:ff9b:1::1",
     "64:ff9b:1:ffff:ffff:ffff:ffff:ffff",
     "64:ff9b:1:7f00:0:100::",
@@ -131,7 +131,7 @@ def test_the_operator_may_allow_a_network(network: str, address: str) -> None:
 
 @given(st.ip_addresses())
 def test_addresses_that_python_calls_not_global_are_denied(address: IPv4Address | IPv6Address) -> None:
-    """The list does not depend on the Python version. A Python that knows more networks fails this test."""
+    """The list does not depend on the Python version. A Python version with more networks fails this test."""
     bare = unwrap(address)
     if not bare.is_global or bare.is_multicast or bare.is_reserved or bare.is_link_local:
         with pytest.raises(DeniedError):

@@ -1,4 +1,4 @@
-"""Repeated header blocks are cached, within a limit, until the table changes."""
+"""The cache of repeated header blocks, which is limited and ends when the table changes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def test_the_static_table_is_complete() -> None:
 
 
 def test_the_requests_of_appendix_c_4() -> None:
-    """Huffman coded, over one connection: the table grows."""
+    """The examples are Huffman coded. They share a connection, so the table grows."""
     decoder = Decoder()
     first = bytes.fromhex("828684418cf1e3c2e5f23a6ba0ab90f4ff")
     second = bytes.fromhex("828684be5886a8eb10649cbf")
@@ -35,7 +35,7 @@ def test_the_requests_of_appendix_c_4() -> None:
 
 def test_the_responses_of_appendix_c_6_evict() -> None:
     decoder = Decoder()
-    decoder.decode(bytes.fromhex("3fe101") + b"")  # the peer wants a table of 256 bytes
+    decoder.decode(bytes.fromhex("3fe101") + b"")  # the peer allows a table of 256 bytes
     block = bytes.fromhex(
         "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3"
     )
@@ -74,13 +74,13 @@ def test_huffman_decoding_accepts_only_the_encoding_of_the_result(data: bytes) -
     "block",
     [
         b"\x80",  # entry 0
-        b"\xbe",  # an entry that is not there
-        b"\x00",  # a name that does not come
-        b"\x00\x05ab",  # shorter than it says
+        b"\xbe",  # a missing entry
+        b"\x00",  # a missing name
+        b"\x00\x05ab",  # shorter than announced
         b"\x82\x20",  # a table size after a header
         b"\x3f\xe2\x1f",  # a table larger than allowed
-        b"\x7f\xff\xff\xff\xff\xff\xff\xff\x0f",  # an integer beyond reason
-        b"\x00\x81\xff\x00",  # padding that is longer than a byte
+        b"\x7f\xff\xff\xff\xff\xff\xff\xff\x0f",  # an integer that is too large
+        b"\x00\x81\xff\x00",  # padding of more than 7 bits
     ],
 )
 def test_an_invalid_block_is_refused(block: bytes) -> None:

@@ -96,7 +96,7 @@ def test_a_header_block_has_a_deadline() -> None:
 
 @in_a_loop
 def test_a_frame_has_a_deadline() -> None:
-    """A peer that sends half a frame and then single bytes cannot hold the connection for ever."""
+    """A peer that sends half a frame and then single bytes cannot keep the connection open forever."""
     line = Line()
     line.open(1).stream.set_deadline(None)
     frame = h2.frame(h2.DATA, 0, 1, b"x" * 1000)
@@ -175,7 +175,7 @@ def test_nothing_is_sent_while_the_socket_is_full() -> None:
 
 
 @in_a_loop
-def test_a_peer_with_a_smaller_table_is_told_that_we_use_none() -> None:
+def test_a_peer_with_a_smaller_table_gets_a_table_size_of_zero() -> None:
     """RFC 7541, 4.2: the next header block begins with the new size."""
     line = Line()
     line.feed(h2.settings({1: 0}))

@@ -1,7 +1,7 @@
 """The work for frames, measured in executed lines of code instead of time.
 
-The rule tested here: the work for what a peer sends is at most so much for each byte it sent, for each frame that
-leaves, and for each unit of the flood budget, however many streams are open and whatever state they are in.
+The rule: the work is bounded for each byte that the peer sent, for each frame of the answer, and for each unit of the
+flood budget. It does not depend on the number of open streams or on their state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.unit.doors.google.http2_wires import HEADERS, Line
 
 STREAMS = 900
 FRAMES = 600
-FLOOD_BUDGET = 300  # small, so that what it pays for does not hide anything
+FLOOD_BUDGET = 300  # small, so that the work allowed for it hides nothing
 LINES_PER_BYTE, LINES_PER_FRAME_SENT, LINES_PER_PRICE = 12, 60, 40
 LIMITS = Http2Limits(flood_budget=FLOOD_BUDGET, flood_budget_per_second=0, reset_price=5, refusal_price=5)
 
@@ -86,7 +86,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
 
 
 def lines_of(work: Callable[[], object]) -> int:
-    """Return the number of executed lines of our code."""
+    """Return the number of executed lines of the project's code."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -112,7 +112,7 @@ def check(state: Callable[[Line], None], data: bytes) -> None:
     allowed = LINES_PER_BYTE * len(data) + LINES_PER_FRAME_SENT * leaving + LINES_PER_PRICE * FLOOD_BUDGET
     ended = line.transport.closed
     assert lines <= allowed + (STREAMS * LINES_PER_PRICE if ended else 0)  # the end of a connection ends its streams
-    assert leaving <= len(data) + FLOOD_BUDGET  # nor is more sent than was asked for
+    assert leaving <= len(data) + FLOOD_BUDGET  # and no more is sent than requested
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -152,7 +152,7 @@ def test_an_answer_is_not_copied_for_every_byte_of_window() -> None:
     asyncio.run(scenario())
 
 
-# ---------------------------------------------------------------------- the count can fail
+# ---------------------------------------------------------------------- proof that the count can fail
 
 
 def _every_update_looks_at_every_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Generated frames in any order: the connection continues or ends with an error of the peer, and leaves no memory.
 
-A fault of ours would end in INTERNAL_ERROR; memory that stays charged, or a stream that stays, would pile up.
+A bug would end in INTERNAL_ERROR. Memory that stays charged, or a stream that stays open, would accumulate.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def frame(source: random.Random) -> bytes:
 
 
 def act(line: Line, source: random.Random) -> None:
-    """The actions of a server on its open requests."""
+    """Act as a server on its open requests."""
     takers = [taker for taker in line.server.takers.values() if not taker.stream.local_ended]
     if not takers:
         return

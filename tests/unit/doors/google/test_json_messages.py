@@ -46,7 +46,8 @@ def test_any_json_is_a_message_or_refused_in_plain_words(kind: Any, data: st.Dat
         refusal = error.message
     assert not PYTHON.search(refusal)
     if not refusal:
-        json_format.ParseDict(fields, kind(), descriptor_pool=POOL)  # the check refuses whatever cannot be parsed
+        # the check refuses every value that cannot be parsed
+        json_format.ParseDict(fields, kind(), descriptor_pool=POOL)
 
 
 @given(st.binary(max_size=40))

@@ -46,7 +46,7 @@ def test_a_change_reads_only_the_changed_subscription(monkeypatch: pytest.Monkey
         pushing.start()
         await queue.create_subscription("first", "topic")
         await settle()
-        assert sorted(looked_at) == ["before", "first"], "at the start at all of them"
+        assert sorted(looked_at) == ["before", "first"], "all of them at the start"
         looked_at.clear()
         for number in range(5):
             await queue.create_subscription(f"sub-{number}", "topic", SubscriptionOptions(extras={"push": "1"}))
@@ -56,11 +56,11 @@ def test_a_change_reads_only_the_changed_subscription(monkeypatch: pytest.Monkey
         await queue.delete_subscription("sub-3")
         await settle()
         assert len(pushing._running) == 5
-        queue.engine._start_over(cast(Any, None))  # the state is another one from here on
+        queue.engine._start_over(cast(Any, None))  # the state is a new one from here on
         looked_at.clear()
         await queue.create_subscription("last", "topic")
         await settle()
-        assert len(looked_at) == 7, "whatever may have changed is looked at"
+        assert len(looked_at) == 7, "every changed subscription is read"
         await pushing.stop()
         await queue.close()
 

@@ -38,11 +38,11 @@ LIST = record(A, field("next", ["null", "R"], default=None))
         (record(A), record(A, field("b", "int", default=0)), True),
         (record(A), record(A, field("b", "int")), False),
         (record(A), record(field("a", "int")), False),
-        (record(field("a", "int")), record(field("a", "long")), False),  # as a reader only
+        (record(field("a", "int")), record(field("a", "long")), False),  # only as a reader
         (record(field("a", "string")), record(field("a", "bytes")), True),
         (record(A), record(A, name="Other"), False),
         (record(A), {**record(A), "namespace": "n"}, True),  # names are compared without it
-        (record(A), {**record(A, name="S"), "aliases": ["R"]}, False),  # the alias helps one direction
+        (record(A), {**record(A, name="S"), "aliases": ["R"]}, False),  # the alias helps in one direction
         (record(A), record(field("b", "string", aliases=["a"])), False),
         (record(field("a", "string", default="")), record(field("b", "string", default="")), True),
         (record(field("a", ["null", "int"])), record(field("a", ["int", "null"])), True),
@@ -81,7 +81,7 @@ LIST = record(A, field("next", ["null", "R"], default=None))
     ],
 )
 def test_an_avro_revision_is_compatible_as_reader_and_as_writer(one: Any, other: Any, is_compatible: bool) -> None:
-    """Schema Resolution in Avro's specification, both ways round."""
+    """Schema Resolution in Avro's specification, in both directions."""
     schemas = AvroSchema(json.dumps(one)), AvroSchema(json.dumps(other))
     for new, earlier in (schemas, schemas[::-1]):
         if is_compatible:

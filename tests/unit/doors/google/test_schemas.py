@@ -55,7 +55,7 @@ def compiled_proto(package: str, name: str = "M") -> None:
 
 @pytest.mark.parametrize("compile_schema", [avro, proto, compiled_proto])
 def test_the_full_name_of_a_type_has_a_limit(compile_schema: Callable[..., None]) -> None:
-    """The libraries repeat it for every field: a definition of 250 KB with a long package took 760 MiB."""
+    """The libraries repeat the name for every field: a definition of 250 KB with a long package took 760 MiB."""
     compile_schema("p" * 500, "M" * 9)
     for names in (("p" * 500, "M" * 13), ("p" * 100_000,), ("p", "M" * 100_000)):
         with pytest.raises(ValueError, match="a name is longer than 512 characters"):
@@ -71,7 +71,7 @@ def test_the_full_names_of_inner_types_have_the_limit_too() -> None:
 
 
 def test_compiled_schemas_are_kept_up_to_a_number_of_bytes() -> None:
-    """A compiled definition takes up to 40 times its size, and callers may send definitions without end."""
+    """A compiled definition takes up to 40 times its size, and callers may send any number of definitions."""
 
     def compiled(number: int, size: int) -> Any:
         fields = [{"name": "a", "type": "int", "doc": "x" * size}]
@@ -244,7 +244,9 @@ def test_definitions_that_take_long_to_parse_are_refused() -> None:
     ],
 )
 def test_a_field_with_a_reserved_name_or_number_is_refused(members: str, problem: str) -> None:
-    """As protoc and production refuse it: a number is reserved so that no later revision uses it for something else."""
+    """The rule is that of protoc and Google: a number is reserved so that no later revision uses it for another
+    field.
+    """
     with pytest.raises(ValueError, match=f"Protocol buffer schema definition is not valid: .*{problem}"):
         ProtoSchema(f'syntax = "proto3"; message M {{ {members} }}')
 
@@ -284,7 +286,7 @@ def of_field(kind: Any) -> dict[str, Any]:
     ],
 )
 def test_an_invalid_avro_definition_is_refused_in_the_words_of_avro(definition: Any, problem: str) -> None:
-    """Each was accepted, or refused with the text of an error of Python."""
+    """Each of them was accepted before, or refused with the text of a Python error."""
     with pytest.raises(ValueError, match=r"^AVRO schema definition is not valid: ") as refused:
         AvroSchema(definition if isinstance(definition, str) else json.dumps(definition))
     assert str(refused.value).removeprefix("AVRO schema definition is not valid: ") == problem

@@ -28,7 +28,7 @@ class Call:
 
 
 class Bench:
-    """A Settling with a verb whose commits the test lets through."""
+    """A Settling whose method commits when the test allows it."""
 
     def __init__(self, limit_bytes: int = 0) -> None:
         self.budget = Budget(limit_bytes)

@@ -33,7 +33,7 @@ def test_every_error_of_the_tree_has_a_code() -> None:
 
 def test_every_code_has_a_status() -> None:
     assert [code.name for code in Code if code.http not in list(HTTPStatus) and code is not Code.CANCELLED] == []
-    assert Code.CANCELLED.http == 499  # not a status of HTTP's own
+    assert Code.CANCELLED.http == 499  # not a standard status of HTTP
     assert set(CODES.values()) <= set(Code)
 
 
@@ -48,7 +48,7 @@ def test_details_are_packed_as_clients_read_them() -> None:
     assert (status.code, info.reason, dict(info.metadata)) == (10, "REASON", {"receipt": "why"})
 
 
-def test_the_messages_are_those_of_the_official_client() -> None:
+def test_the_messages_match_the_official_client() -> None:
     """`python -m tests.doors.google.descriptors` rewrites them."""
     assert BUNDLE.read_bytes() == descriptor_set()
 

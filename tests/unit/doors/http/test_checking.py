@@ -1,4 +1,4 @@
-"""Sentences about queries and bodies that do not fit."""
+"""Sentences about invalid queries and bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from penstock.doors.http.admin.checking import read_body
 from penstock.errors import InvalidArgumentError
 
-SECONDS_MAX = 0.1  # of processor time; a pattern that walks the whole name takes 0.3 or more
+SECONDS_MAX = 0.1  # seconds of processor time; a pattern that walks the whole name takes 0.3 or more
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Lists: what a page costs does not grow with what else there is, and pages follow one another in order."""
+"""Lists: the cost of a page does not grow with the number of resources, and pages continue in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FEW, MANY = 50, 3_000
 
 
 class Google:
-    """The part of a request of Pub/Sub that lists read."""
+    """The part of a Pub/Sub request that lists read."""
 
     project, page_size, page_token = "projects/penstock", 5, ""
 
@@ -53,7 +53,7 @@ LISTS: dict[str, Callable[[Context], Awaitable[Any]]] = {
 
 
 async def cost(ask: Callable[[Context], Awaitable[Any]], number: int) -> int:
-    """Return the bytecodes of a list beside so many topics and subscriptions."""
+    """Return the bytecodes of a list with `number` topics and subscriptions."""
     queue = AsyncMessageQueue(MemoryJournal(), limits=SERVER_LIMITS)
     await queue.start()
     try:
@@ -76,7 +76,7 @@ async def cost(ask: Callable[[Context], Awaitable[Any]], number: int) -> int:
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_page_costs_what_the_page_holds(name: str) -> None:
+def test_the_cost_of_a_page_depends_only_on_the_page(name: str) -> None:
     """Law 6, for lists: no walk over all topics or subscriptions."""
     few, many = asyncio.run(cost(LISTS[name], FEW)), asyncio.run(cost(LISTS[name], MANY))
     assert many <= SLACK * few + 100
@@ -88,7 +88,7 @@ NAMES = st.text("ab", min_size=1, max_size=3)
 
 @given(st.dictionaries(NAMES, st.integers(0, 3)), st.integers(1, 4), st.booleans())
 def test_pages_by_a_column_follow_one_another(values: Values, size: int, descending: bool) -> None:
-    """Names with the least value are not counted, and are in their place."""
+    """Names with the lowest value are not counted, and come at their place."""
 
     async def count(names: Sequence[str]) -> Mapping[str, listing.Value]:
         return {name: values[name] for name in names if values[name]}

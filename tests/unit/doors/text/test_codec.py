@@ -142,7 +142,7 @@ def test_the_byte_after_the_first_header_decides_for_the_connection() -> None:
 
 
 def test_a_message_is_complete_with_its_last_content() -> None:
-    """T-007: the line feed after it may come at once, later or never."""
+    """T-007: the line feed after the message may come at once, later or never."""
     text = send(b"q", b"1", line=True)
     decoder = Decoder(maxima(10))
     assert decoder.feed(text[:-1]) == [Send(2, b"q", [b"1"])]
@@ -229,7 +229,7 @@ def test_a_large_content_in_pieces_is_put_together_once() -> None:
     assert events == [Send(2, b"q", [content])]
 
 
-# ---------------------------------------------------------------------- what is wrong
+# ---------------------------------------------------------------------- invalid input
 
 CLOSES = {
     "no H": (b"GET / HTTP/1.1\r\n", 0, "malformed"),
@@ -311,7 +311,7 @@ def test_an_invalid_message_does_not_end_the_stream(name: str) -> None:
 
 
 def test_many_large_packages_do_not_add_up() -> None:
-    """T-060: two contents of the largest size are one too many, and refused before the second is read."""
+    """T-060: two contents of the maximum size are one too many, and refused before the second is read."""
     most = b"x" * 1_000_000
     decoder = Decoder(maxima(len(most)))
     events = decoder.feed(b"H0200103P02%033d" % len(most) + most + b"P02%033d" % len(most))
@@ -346,8 +346,8 @@ def test_random_bytes_are_faults_wherever_they_are_cut(pieces: list[bytes]) -> N
         assert isinstance(expected[-1], Fault)
 
 
-def test_a_message_counts_although_something_else_stands_where_its_line_feed_should() -> None:
-    """T-007, T-055: also when it is read as one of many alike."""
+def test_a_message_counts_although_another_byte_follows_in_place_of_its_line_feed() -> None:
+    """T-007, T-055: also when the message is parsed as one of many alike."""
     text = send(b"q", b"1", line=True)
     for many in (1, 2, 5):
         *sends, fault = decode(text * many + text[:-1] + b"K")

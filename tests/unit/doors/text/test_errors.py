@@ -21,7 +21,7 @@ SENT = {code for path in SOURCES for code in PLACES.findall(path.read_text())}
 
 
 def leaves(kind: type[errors.PenstockError]) -> list[type[errors.PenstockError]]:
-    """The classes of the public tree; journals and doors add their own kinds below them."""
+    """Return the classes of the public tree. Journals and doors define subclasses of them."""
     return [each for each in kind.__subclasses__() if each.__module__ == "penstock.errors"]
 
 

@@ -23,7 +23,7 @@ from penstock.services.faults.rules import Rule
 TOPIC, SUBSCRIPTION = "projects/p/topics/t", "projects/p/subscriptions/s"
 SECONDS = 20
 
-# What only looks, and what a door does for itself, is never hit.
+# Methods that only look, and calls of a door on its own behalf, are never hit.
 UNTOUCHED = """
     clock clock_of limits connect_consumer disconnect_consumer
     examine is_unacked unacked leases sequences topics_of_producer publisher_receipt find_topic topics
@@ -50,7 +50,7 @@ class Harness:
             await self.queue.publish(TOPIC, [Draft(text.encode())])
 
     async def waiting(self) -> tuple[int, int]:
-        """Messages that are not acked, and those of them that somebody has."""
+        """Return the number of unacked messages, and how many of them are leased."""
         backlog = await self.queue.backlog(SUBSCRIPTION)
         return backlog.messages, backlog.in_flight_messages
 
@@ -70,7 +70,7 @@ def tell(story: Callable[[Harness], Coroutine[Any, Any, None]]) -> None:
 
 
 async def turns() -> None:
-    """Let every task come to where it waits."""
+    """Run every task until it waits."""
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -87,7 +87,7 @@ def test_every_verb_of_the_port_is_listed() -> None:
 def test_without_a_rule_calls_go_to_the_wrapped_queue() -> None:
     async def story(harness: Harness) -> None:
         decided = harness.faulty.publish(TOPIC, [Draft(b"a")])
-        assert decided.done()  # as the queue in memory answers: no task in between
+        assert decided.done()  # as the queue in memory does, without a task in between
         assert texts(await harness.faulty.pull(SUBSCRIPTION, 1)) == ["a"]
         assert (await harness.faulty.find_topic(TOPIC)).name == TOPIC
 
@@ -123,7 +123,7 @@ def test_a_closed_call_decides_nothing() -> None:
     async def story(harness: Harness) -> None:
         harness.add("close", times=1)
         closed = harness.faulty.publish(TOPIC, [Draft(b"a")])
-        assert refusal(closed) is None  # what comes before it is answered
+        assert refusal(closed) is None  # messages before it are answered
         with pytest.raises(LostReplyError):
             await closed
         assert await harness.waiting() == (0, 0)
@@ -322,7 +322,8 @@ def test_an_extension_by_nothing_is_a_nack() -> None:
         with pytest.raises(UnavailableError):
             await harness.faulty.extend([delivery.receipt], 0)
         assert nacked.hits == 1
-        await harness.faulty.nack([delivery.receipt], unseen=True)  # the door gives it back: no client's call
+        # the door itself returns the message, so this is no client's call
+        await harness.faulty.nack([delivery.receipt], unseen=True)
         assert nacked.hits == 1
 
     tell(story)

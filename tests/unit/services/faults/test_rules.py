@@ -53,12 +53,12 @@ def hit_calls(faults: Faults, calls: int) -> list[int]:
         ({"project": "q"}, PUBLISH, False),
         ({"project": "p"}, PUBLISH._replace(names=()), False),
         ({"resource": "t"}, PUBLISH, True),
-        ({"resource": TOPIC}, PULL, True),  # a topic stands for its subscriptions
+        ({"resource": TOPIC}, PULL, True),  # a topic includes its subscriptions
         ({"resource": "s"}, PULL, True),
         ({"resource": "projects/q/topics/t"}, PULL, False),
-        ({"effect": "disk_full"}, PULL, False),  # only of publishes, also where no verb is named
+        ({"effect": "disk_full"}, PULL, False),  # only for publishes, even if no verb is named
         ({"effect": "duplicate"}, PUBLISH, False),
-        ({"effect": "close"}, PULL._replace(verb="push"), False),  # nobody is there to be cut off
+        ({"effect": "close"}, PULL._replace(verb="push"), False),  # push has no client to disconnect
         ({"effect": "hold"}, PULL._replace(verb="push"), True),
         ({"effect": "drop"}, Called("text", "nack", (SUBSCRIPTION,)), False),
     ],
@@ -166,7 +166,7 @@ def test_invalid_rules_are_refused(wrong: Rule, sentence: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOOR_VERBS)
-def test_the_verbs_of_a_door_are_those_that_it_asks_its_queue_for(door: str) -> None:
+def test_the_verbs_of_a_door_are_the_methods_that_it_calls(door: str) -> None:
     verbs = {method: {named.verb} for method, named in DECISIONS.items()}
     verbs |= {"pull": {"pull"}, "lease": {"pull"}, "read": {"read"}}
     folder = Path(doors.__file__).parent / {"pubsub": "google"}.get(door, door)
