@@ -1,1 +1,1 @@
-"""Measurements, never assertions: each script prints rates, CPU per message and the ratio to a peer beside it."""
+"""Measurements without assertions: each script prints rates, CPU per message and the ratio to a peer."""

@@ -1,6 +1,6 @@
-"""`python -m benchmarks [name ...] [--quick]`: run all benchmarks, or those named.
+"""Run all benchmarks, or the named ones: `python -m benchmarks [name ...] [--quick]`.
 
-A benchmark is a module with a `main(quick)`; adding one is adding its name to the list.
+A benchmark is a module with a `main(quick)`. To add one, add its name to the list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BENCHMARKS = (
 def main() -> None:
     words = sys.argv[1:]
     strange = [word for word in words if word.startswith("-") and word != "--quick"]
-    if strange:  # a question, or a slip: better answered than run for half an hour
+    if strange:  # a question or a mistake, which should not start a run of half an hour
         sys.exit(f"python -m benchmarks [--quick] [name ...]; the names are {', '.join(BENCHMARKS)}")
     quick = "--quick" in words
     names = [word for word in words if not word.startswith("-")] or list(BENCHMARKS)

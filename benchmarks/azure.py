@@ -1,7 +1,7 @@
 """The Azure door: puts, and receives with deletes, over HTTP, at depth 0, 5,000 and (not --quick) 1,000,000.
 
 Run as `python -m benchmarks azure [--quick]`. One account SAS, 8 keep-alive connections, 256 B, no SDK. The peer is
-Azurite's queue in memory, in the same run, where it is installed: name its command in AZURITE_QUEUE, for example
+Azurite's queue in memory, in the same run, if it is installed: name its command in AZURITE_QUEUE, for example
 AZURITE_QUEUE="node node_modules/azurite/dist/src/queue/main.js", or have `azurite-queue` on the PATH.
 """
 
@@ -105,11 +105,11 @@ def _answers(port: int) -> bool:
     return False
 
 
-# ---------------------------------------------------------------------- what is measured
+# ---------------------------------------------------------------------- measurements
 
 
 async def measure(server: Server, queue: str, count: int, depth: int = 0) -> tuple[Figures, Figures]:
-    """Puts, then receives with deletes, while `depth` more messages wait."""
+    """Measure puts, then receives with deletes, while `depth` more messages wait."""
     connections = await asyncio.gather(*(connect(server.address) for _ in range(CONNECTIONS)))
     load = Load(server.address, queue, SIZE)
     await load.create(connections[0])
@@ -130,7 +130,7 @@ async def _timed(server: Server, work) -> Figures:  # type: ignore[no-untyped-de
 
 
 async def fill(data: Path, messages: int) -> None:
-    """A deep queue, made without the server: what is measured is how it is then served."""
+    """Fill a deep queue without a server, because only the later load is measured."""
     queue = AsyncMessageQueue(open_journal(data), limits=SERVER_LIMITS)
     await queue.start()
     topic = topic_name(PROJECT, DEEP)

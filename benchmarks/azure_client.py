@@ -1,6 +1,6 @@
-"""A client that costs little: raw HTTP/1.1 over kept connections, one account SAS, no SDK and no XML parser.
+"""A client with little overhead: raw HTTP/1.1 over kept connections, one account SAS, no SDK and no XML parser.
 
-It does exactly what a consumer does (receive 32, delete each), so that servers can be compared.
+It does the same as a consumer (receive 32, delete each), so that servers can be compared.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sas() -> str:
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time, and the whole answer."""
+    """A connection that sends one request at a time and reads the whole answer."""
 
     _transport: asyncio.Transport
 
@@ -109,7 +109,7 @@ class Load:
         return count
 
     async def takes(self, connections: Sequence[Connection], count: int) -> int:
-        """Receive and delete at least `count`, or all there are; how many it were."""
+        """Receive and delete at least `count` messages, or all if there are fewer. Return the number."""
         done = 0
 
         async def take(connection: Connection) -> None:

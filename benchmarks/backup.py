@@ -1,4 +1,4 @@
-"""A backup of a busy queue: how long publishes take while it runs, and how fast it is.
+"""A backup of a busy queue: the duration of publishes during the backup, and its speed.
 
 Run as `python -m benchmarks backup [--quick]`. The peer is the same load without a backup, in turns of the same length:
 on the queue alone in this process, then by clients of the Google door on a server.
@@ -32,7 +32,7 @@ BATCH, PUBLISHERS = 20, 8
 
 
 class Load:
-    """Publishes and consumes as fast as it can; how long each publish took."""
+    """A thread that publishes and consumes as fast as it can, and records the duration of each publish."""
 
     def __init__(self, queue: AsyncMessageQueue, wal: Path) -> None:
         self._queue, self._wal = queue, wal
@@ -64,7 +64,7 @@ async def fill(queue: AsyncMessageQueue, size: int) -> None:
 
 
 class Rounds:
-    """Times of publishes without a backup and during one, round by round."""
+    """Durations of publishes without a backup and during one, for each round."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -87,7 +87,7 @@ class Rounds:
 
 
 async def measure(folder: Path, size: int, rounds: int) -> None:
-    """In process: the queue alone."""
+    """Measure the queue alone, in this process."""
     queue = AsyncMessageQueue(open_journal(folder / "data"), limits=SERVER_LIMITS)
     await queue.start()
     await fill(queue, size)
@@ -118,7 +118,7 @@ async def measure(folder: Path, size: int, rounds: int) -> None:
 
 async def copied(queue: AsyncMessageQueue, folder: Path) -> BackupReport:
     *_, report = [news async for news in queue.backup(str(folder))]
-    assert isinstance(report, BackupReport), "the last is the report"
+    assert isinstance(report, BackupReport), "the last item is the report"
     return report
 
 
@@ -160,14 +160,15 @@ class Publishers:
 
 
 def measure_door(folder: Path, rounds: int) -> None:
-    """A server of its own process, with the store that the queue alone has filled."""
+    """Measure a server in its own process, with the store that the queue alone has filled."""
     found = Rounds("Google door")
     with penstock(
         "penstock", folder, "--data", str(folder / "data"), "--http-port", "0", "--retention-seconds", "0"
     ) as server:
         addresses = json.loads((folder / "ready.json").read_text())
         with Client(addresses["http"]) as client:
-            client.post("/topics", {"name": "door"})  # without consumers: the store does not grow while it is copied
+            # without consumers, so that the store does not grow while it is copied
+            client.post("/topics", {"name": "door"})
             with Publishers(server.address, "projects/penstock/topics/door") as load:
                 time.sleep(1)
                 for number in range(rounds):

@@ -31,7 +31,7 @@ CAPPED = Limits(queue_max_messages=100_000)
 
 
 def cycle(queue: MessageQueue, batch: int, rounds: int) -> dict[str, Lap]:
-    """publish, pull, ack in turn: one caller that waits for each answer."""
+    """Measure publish, pull and ack in turn, with one caller that waits for each answer."""
     drafts = [Draft(BODY)] * batch
     publish, pull, ack = Stopwatch(), Stopwatch(), Stopwatch()
     for _ in range(rounds):
@@ -42,7 +42,7 @@ def cycle(queue: MessageQueue, batch: int, rounds: int) -> dict[str, Lap]:
         with ack.running():
             settled = queue.ack_many([delivery.receipt for delivery in deliveries])
         assert len(deliveries) == batch, "every pull finds a batch"
-        assert not settled.stale, "every receipt is good"
+        assert not settled.stale, "every receipt is valid"
     messages = batch * rounds
     laps = {"publish": publish.lap(messages), "pull": pull.lap(messages), "ack": ack.lap(messages)}
     total = [sum(parts) for parts in zip(*((lap.seconds, lap.cpu_seconds) for lap in laps.values()), strict=True)]
@@ -60,7 +60,7 @@ def table_cycle(folder: Path, batch: int, rounds: int) -> Lap:
 
 
 async def shared(folder: Path | None, batch: int, callers: int, rounds: int) -> Lap:
-    """Many callers at once, as a server has them: each publishes, pulls and acks, and they share commits."""
+    """Measure many callers at once, as in a server: each publishes, pulls and acks, and they share commits."""
     queue = AsyncMessageQueue(open_journal(folder), limits=SERVER_LIMITS)
     await queue.start()
     await queue.create_topic("t")
@@ -128,7 +128,7 @@ def subscribers(scale: int) -> None:
 
 
 def filters(scale: int) -> None:
-    """Publishing beside subscriptions whose filter matches none of the messages. Each is compared at most once."""
+    """Measure publishing beside subscriptions whose filter matches no message. Each filter is compared at most once."""
     print("memory, publishing one by one to a topic with filtered subscriptions")
     for number in FILTERED:
         queue, watch = open_queue(limits=SERVER_LIMITS), Stopwatch()
@@ -153,13 +153,13 @@ def fill(queue: MessageQueue, messages: int, size: int) -> Lap:
 
 
 def backlog(scale: int) -> None:
-    """A deep queue: speed at depth, memory, and the way back after a crash."""
+    """Measure a deep queue: speed at depth, memory, and recovery after a crash."""
     depth = 1_000_000 // scale
     rounds = 600 // scale
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data"
         queue = prepared(data)
-        cycle(queue, 100, rounds)  # warm
+        cycle(queue, 100, rounds)  # to warm up
         empty = cycle(queue, 100, rounds)
         filled = fill(queue, depth, 256)
         deep = cycle(queue, 100, rounds)
@@ -213,7 +213,7 @@ def first_delivery(data: Path) -> None:
     print(f"  {'after kill -9: open':<34} {opened - started:>10.3f} s")
     print(f"  {'open to first delivery':<34} {time.perf_counter() - opened:>10.3f} s")
     assert deliveries, "the backlog is there"
-    os._exit(0)  # as abrupt as the crash before: closing is not what is measured
+    os._exit(0)  # as abrupt as the crash before, because closing is not measured
 
 
 def main(quick: bool = False) -> None:

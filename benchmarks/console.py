@@ -1,13 +1,13 @@
-"""The console beside a server at full speed: the publish rate with the page open and without, and the page's heap.
+"""The console beside a server at full speed: the publish rate with and without an open page, and the page's heap.
 
 Run as `python -m benchmarks console [--quick]`. One client of the text door sends and takes windows of 100 messages as
-fast as it can. Turns with the page and without it follow each other, 120 of each, the first of a pair with it or
-without it in turn, so that whatever else the machine does meets both; their ratio is printed with its standard error.
-Then the page stays open for ten minutes, and its heap is read each minute after a collection.
+fast as it can. Turns with the page alternate with turns without it, 120 of each. The order within a pair alternates,
+too, so that other load of the machine affects both. Their ratio is printed with its standard error. Then the page stays
+open for ten minutes, and its heap is read each minute after a collection.
 
-The server has a processor of its own, and the browser, which elsewhere has a machine of its own, the lowest priority on
-that of the client: what is measured is what the server does for the page. Left to the scheduler, the rates of two turns
-of 3 s differ by 12 % without any page, so by 5 %.
+The server has a processor of its own. The browser, which usually runs on another machine, has the lowest priority on
+the processor of the client. So the benchmark measures the work of the server for the page. If the scheduler chose the
+processors, the rates of two turns of 3 s would differ by 12 % without any page, and by 5 % in this setting.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.text_clients import TextClient
 from tests.console.browser import FLAGS, HELP, find
 from tests.server_process import ServerProcess
 
-SHARE, STEP = 10_000, 1_000  # messages that are sent, then taken; and after how many they are counted
+SHARE, STEP = 10_000, 1_000  # messages that are sent and then taken; messages between two counts
 SETTLE = 1000  # milliseconds between two turns
 
 
@@ -47,7 +47,7 @@ class Figures(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The geometric mean of the ratios of neighbours."""
+        """The geometric mean of the ratios of neighbouring turns."""
         return math.exp(mean(self._logs))
 
     @property
@@ -57,7 +57,7 @@ class Figures(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """Of the heap, from the first third of the looks to the last."""
+        """The growth of the heap, from the first third of the readings to the last."""
         third = max(1, len(self.heaps) // 3)
         return median(self.heaps[-third:]) / median(self.heaps[:third])
 
@@ -98,7 +98,9 @@ def measure(turns: int, seconds: float, looks: int, look_seconds: float) -> Figu
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[ServerProcess, Synchronized[int], Page]]:
-    """A server at full speed, how many messages it has taken, and a browser that gives way to both."""
+    """Yield a server at full speed, the number of messages it has taken, and a browser with a lower priority than
+    both.
+    """
     context = multiprocessing.get_context("fork")
     published = context.Value("q", 0)
     with apart(), ServerProcess(folder, f"--data={folder / 'data'}", doors=("http", "text")) as server:
@@ -123,7 +125,7 @@ def running(folder: Path) -> Iterator[tuple[ServerProcess, Synchronized[int], Pa
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """All that is started here leaves the first processor to the server."""
+    """Leave the first processor to the server, for all processes that are started in the block."""
     usual = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(usual)[1:] or usual)
     try:
@@ -139,7 +141,8 @@ def give_processor(server: ServerProcess) -> None:
 
 def _load(port: int, published: Synchronized[int]) -> None:
     while True:
-        client = TextClient(port, "work")  # one that has begun to take goes on with it, so each share has its own
+        # a client that has begun to take continues to take, so each share has its own client
+        client = TextClient(port, "work")
         for _ in range(SHARE // STEP):
             client.send(STEP)
             with published.get_lock():

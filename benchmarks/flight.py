@@ -1,7 +1,7 @@
-"""The Flight door alone: scans and uploads, and what a scan does to those who publish through another door.
+"""The Flight door: scans and uploads, and the effect of a scan on clients that publish through another door.
 
-Run as `python -m benchmarks flight [--quick]`. Peer of the publishing: the same clients while nothing is scanned. The
-server and its reader process are told apart: the first is the broker, which a scan must not keep busy.
+Run as `python -m benchmarks flight [--quick]`. The peer of the publishing is the same clients without a scan. The
+server and its reader process are measured separately: the server is the broker, which a scan must not keep busy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REPEATING = "2 attributes that repeat"
 
 
 class Kind(NamedTuple):
-    """What the rows of a topic look like."""
+    """The form of the rows of a topic."""
 
     size: int
     attributes: str = REPEATING
@@ -54,7 +54,7 @@ class Kind(NamedTuple):
         return min(BATCH_ROWS, BATCH_BYTES // self.size)
 
     def batch(self) -> pa.RecordBatch:
-        """A record batch as a publisher sends it."""
+        """Return a record batch as a publisher sends it."""
         rows, blob = self.batch_rows, os.urandom(self.batch_rows * self.size)
         data = [blob[n * self.size : (n + 1) * self.size] for n in range(rows)]
         columns = {"data": pa.array(data, pa.binary())}
@@ -74,7 +74,7 @@ class Server(NamedTuple):
     pubsub: str
 
     def cpu(self) -> tuple[float, float]:
-        """Seconds of the server and of its reader process."""
+        """Return the CPU seconds of the server and of its reader process."""
         return _cpu_seconds(self.pid), _cpu_seconds(self.reader_pid)
 
     def ask(self, action: str, **body: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def resident(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that any thread of this one started."""
+    """Return the processes that any thread of this process started."""
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
@@ -105,7 +105,7 @@ def children(pid: int) -> list[int]:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Server]:
-    """A server with fsync, the Flight and the Google door open."""
+    """Yield a server with fsync, and with the Flight and the Google door."""
     ready = folder / "ready.json"
     command = [sys.executable, "-m", "penstock", "serve", *CLOSED, *OPEN, "--log-level", "warning"]
     command += ["--data", str(folder / "data"), "--ready-file", str(ready)]
@@ -117,7 +117,7 @@ def running(folder: Path) -> Iterator[Server]:
                 break
         doors = json.loads(ready.read_text())
         server = Server(process.pid, 0, doors["flight"], doors["pubsub"])
-        server.ask("bounds")  # the first client brings up the reader process
+        server.ask("bounds")  # the first client starts the reader process
         yield server._replace(reader_pid=children(process.pid)[0])
     finally:
         process.terminate()
@@ -128,7 +128,7 @@ def running(folder: Path) -> Iterator[Server]:
 
 
 def upload(address: str, topic: str, kind: Kind, rows: int, begin: Callable[[], Any] = tuple) -> None:
-    """Publish the rows with a few batches on their way at a time, and wait until all are durable."""
+    """Publish the rows with a few batches in flight at a time, and wait until all are durable."""
     batch = kind.batch()
     with flight.FlightClient(f"grpc://{address}") as client:
         client.wait_for_available()
@@ -148,7 +148,7 @@ def upload(address: str, topic: str, kind: Kind, rows: int, begin: Callable[[], 
 
 
 def scan(address: str, topic: str, first: int, until: int, begin: Callable[[], Any] = tuple) -> None:
-    """Read a range and drop it."""
+    """Read a range and discard it."""
     ticket = flight.Ticket(json.dumps({"topic": topic, "first": first, "until": until}).encode())
     rows = 0
     with flight.FlightClient(f"grpc://{address}") as client:
@@ -156,7 +156,7 @@ def scan(address: str, topic: str, first: int, until: int, begin: Callable[[], A
         begin()
         for chunk in client.do_get(ticket):
             rows += chunk.data.num_rows
-    assert rows == until - first, "a scan gives every row"
+    assert rows == until - first, "a scan returns every row"
 
 
 def preload(server: Server, name: str, kind: Kind, rows: int) -> str:
@@ -168,7 +168,10 @@ def preload(server: Server, name: str, kind: Kind, rows: int) -> str:
 
 @contextmanager
 def at_once(work: list[tuple[Any, ...]]) -> Iterator[None]:
-    """Every call in a process of its own, as clients are; inside they all begin, after it all are done."""
+    """Run every call in a process of its own, as for real clients.
+
+    All calls begin when the block is entered, and are done after it.
+    """
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(len(work) + 1)
     processes = [context.Process(target=call[0], args=call[1:], kwargs={"begin": barrier.wait}) for call in work]
@@ -182,7 +185,7 @@ def at_once(work: list[tuple[Any, ...]]) -> Iterator[None]:
 
 
 def timed(server: Server, label: str, rows: int, work: list[tuple[Any, ...]]) -> None:
-    """Clients at once; their rate, and the CPU it took."""
+    """Measure concurrent clients: their rate, and the CPU time."""
     with at_once(work):
         before, started = server.cpu(), time.perf_counter()
     seconds = time.perf_counter() - started
@@ -218,7 +221,7 @@ class Latencies(NamedTuple):
 
 
 def latencies(address: str, seconds: float) -> Latencies:
-    """Publishes of one message of 256 B at a fixed rate, each timed from when it was due."""
+    """Publish one message of 256 B at a fixed rate, and measure each publish from the time when it was due."""
     request = m.PublishRequest(topic="projects/bench/topics/other", messages=[m.PubsubMessage(data=os.urandom(256))])
     encoded, found = request.SerializeToString(), []
     with grpc.insecure_channel(address) as channel:

@@ -1,6 +1,6 @@
-"""Rulers shared by the benchmarks: rates, CPU time, resident memory.
+"""Measuring tools of the benchmarks: rates, CPU time, resident memory.
 
-A number is printed with what it was measured on; a ratio comes from one run on one machine.
+A number is printed with its conditions. A ratio comes from one run on one machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Lap(NamedTuple):
 
 
 class Stopwatch:
-    """Adds up laps of one kind of work."""
+    """A sum of laps of one kind of work."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -1,9 +1,9 @@
 """The Google door: publish in batches of 100 and of 1, then drain and ack by StreamingPull, over raw gRPC, 256 B.
 
 Run as `python -m benchmarks google [--quick]`. Penstock with fsync, Penstock in memory and the official emulator get
-the same load in the same run. The emulator runs where it is installed: name its command in PUBSUB_EMULATOR, for
-example PUBSUB_EMULATOR="java -jar cloud-pubsub-emulator.jar", or have `cloud-pubsub-emulator` on the PATH or gcloud's
-package installed.
+the same load in the same run. The emulator runs if it is installed: name its command in PUBSUB_EMULATOR, for example
+PUBSUB_EMULATOR="java -jar cloud-pubsub-emulator.jar", or have `cloud-pubsub-emulator` on the PATH or gcloud's package
+installed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROUNDS = 3
 EMULATOR = "official emulator"
 PUBLISHER, SUBSCRIBER = "/google.pubsub.v1.Publisher/", "/google.pubsub.v1.Subscriber/"
 CLOSED = [part for door in ("azure", "text", "flight", "http") for part in (f"--{door}-port", "off")]
-GCLOUD = Path("/usr/lib/google-cloud-sdk/platform/pubsub-emulator/bin")  # where Debian's package puts it
+GCLOUD = Path("/usr/lib/google-cloud-sdk/platform/pubsub-emulator/bin")  # the path of Debian's package
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -55,7 +55,7 @@ class Server(NamedTuple):
 
 
 def _family(pid: int) -> list[int]:
-    """A process and those it started."""
+    """Return a process and its descendants."""
     family = [pid]
     for each in sorted(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         try:
@@ -124,7 +124,7 @@ def emulator(command: list[str]) -> Iterator[Server]:
 
 
 class Load:
-    """Requests made beforehand, no client library in the way: the server is what is measured."""
+    """Requests that are prepared beforehand, without a client library, so that only the server is measured."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -194,7 +194,7 @@ class Load:
 
 
 def steps(scale: int) -> dict[str, Callable[[Load], Lap]]:
-    """What is measured, each on a topic of its own."""
+    """Return the measurements. Each one uses its own topic."""
 
     def publish(batch: int, messages: int) -> Callable[[Load], Lap]:
         return lambda load: load.publish(load.prepare()[0], messages, batch)
@@ -213,13 +213,13 @@ def steps(scale: int) -> dict[str, Callable[[Load], Lap]]:
 
 
 def measure(servers: list[Server], scale: int) -> None:
-    """Every step on every server in turn, so that what else the machine does hits all of them; the median counts."""
+    """Run every step on every server in turn, so that other load affects all of them, and print the medians."""
     for server in servers:
         print(f"  {server.name}: ready in {server.ready_seconds:.2f} s, {mebibytes(server.resident_bytes())} idle")
     loads = [Load(server) for server in servers]
     for step, run in steps(scale).items():
         for load in loads:
-            run(load)  # as long again to warm up: a JIT needs it
+            run(load)  # an equally long warm-up, which a JIT needs
         laps = [[run(load) for load in loads] for _ in range(ROUNDS)]
         typical = [sorted(column, key=lambda lap: lap.rate)[ROUNDS // 2] for column in zip(*laps, strict=True)]
         peer = typical[-1] if servers[-1].name == EMULATOR else None

@@ -1,8 +1,8 @@
-"""Looking into a topic of 1,000,000 messages while a client publishes: the admin API, the command, the console's page.
+"""Reads of a topic of 1,000,000 messages while a client publishes: the admin API, the command, the console's page.
 
-Run as `python -m benchmarks looking [--quick]`. Each question is asked 20 times; the middle one and the second slowest
-are printed. A command is a process of its own: how long `penstock --version` takes stands beside it. The page is
-measured from the click to the rows. The peer of the publish rate is the same publishing without looking.
+Run as `python -m benchmarks looking [--quick]`. Each question is asked 20 times, and the median and the second slowest
+are printed. A command is a process of its own, so the time of `penstock --version` is printed for comparison. The page
+is measured from the click to the rows. The peer of the publish rate is the same publishing without reads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(quick: bool) -> None:
             address = server.addresses["http"]
             with Client(address) as client:
                 client.post("/topics", {"name": TOPIC})
-                client.post("/subscriptions", {"name": "reader", "topic": TOPIC})  # so that all of it is kept
+                client.post("/subscriptions", {"name": "reader", "topic": TOPIC})  # so that all messages are kept
                 middle = fill(client, count)
                 with Publisher(address, server) as publisher:
                     print(row("publishing, without looking", publisher.lap(5)))
@@ -49,7 +49,7 @@ def main(quick: bool) -> None:
 
 
 def fill(client: Client, count: int) -> datetime:
-    """When the one in the middle was published."""
+    """Publish the messages, and return the publish time of the middle one."""
     middle = datetime.now(UTC)
     for number in range(count // 1000):
         if number == count // 2000:
@@ -59,7 +59,7 @@ def fill(client: Client, count: int) -> datetime:
 
 
 class Publisher:
-    """One client that publishes 100 at a time, and waits for each answer."""
+    """A client that publishes 100 messages at a time, and waits for each answer."""
 
     def __init__(self, address: str, server: ServerProcess) -> None:
         self._address, self._server = address, server
@@ -88,7 +88,7 @@ class Publisher:
         return self.since()
 
     def since(self) -> Lap:
-        """Since it was asked last."""
+        """Return the lap since the last call."""
         before, self._start = self._start, (self._published, time.perf_counter(), self._server.cpu_seconds())
         return Lap(*(now - then for now, then in zip(self._start, before, strict=True)))
 
@@ -103,7 +103,7 @@ def ask_api(client: Client, count: int, middle: datetime) -> None:
 
 
 def search(client: Client, server: ServerProcess) -> None:
-    """Through all of it, for what is nowhere."""
+    """Search all messages for a text that none of them has."""
     before, began = server.resident_bytes(), time.perf_counter()
     *_, last = client.stream(f"/topics/{TOPIC}/stream", **{"from": 0, "text": "not there"})
     took, grown = time.perf_counter() - began, mebibytes(server.resident_bytes() - before)

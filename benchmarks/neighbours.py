@@ -1,9 +1,9 @@
-"""How long a publish takes at the Pub/Sub door while other clients export, list and scrape.
+"""The duration of a publish at the Pub/Sub door while other clients export, list and scrape.
 
 Run as `python -m benchmarks neighbours [--quick]`. One client publishes a message of 256 B and waits for its answer, in
-turn at the server and at a control server that has nothing else to do: what else the machine does meets both. The
-loads are 10 readers of the stream of a deep topic, and, on a server with 100,000 topics and as many subscriptions,
-four programs that ask for lists and for the metrics again and again. The clients of a load have the lowest priority.
+turn at the server and at an idle control server, so that other load of the machine affects both. The loads are 10
+readers of the stream of a deep topic, and, on a server with 100,000 topics and as many subscriptions, four programs
+that request lists and metrics repeatedly. The clients of a load have the lowest priority.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def shown(latencies: Latencies) -> str:
 
 
 async def fill(folder: Path, messages: int, topics: int) -> None:
-    """Make the store of a server."""
+    """Create the store of a server."""
     queue = AsyncMessageQueue(open_journal(folder), limits=SERVER_LIMITS)
     await queue.start()
     await queue.create_topic(TOPIC)
-    await queue.create_subscription("projects/penstock/subscriptions/deep", TOPIC)  # so that all of it is kept
+    await queue.create_subscription("projects/penstock/subscriptions/deep", TOPIC)  # so that all messages are kept
     for _ in range(messages // 1000):
         await queue.publish(TOPIC, [Draft(b"x" * SIZE, {"a": "b"})] * 1000)
     for first in range(0, topics, 1000):
@@ -146,7 +146,7 @@ Load = Callable[[tuple[str, int], Any], None]
 
 @contextmanager
 def loaded(server: ServerProcess, load: Load | None) -> Iterator[Callable[[], int]]:
-    """Run a load in a process of its own. The value tells how much it got so far: messages, or answers."""
+    """Run a load in a process of its own. The value is the number of messages or answers that it got so far."""
     context = multiprocessing.get_context("spawn")
     count = context.Value("q", 0)
     if load is None:

@@ -1,7 +1,7 @@
 """The Python API: from `publish_message` to the `ack()` of an async listener, in memory and with fsync.
 
-Run as `python -m benchmarks python_api [--quick]`. The limit is the same pattern over a bare `asyncio.Queue`: a put, a
-get and a call of the same listener, which keeps nothing, leases nothing and forgets everything with the process.
+Run as `python -m benchmarks python_api [--quick]`. The upper limit is the same pattern on a plain `asyncio.Queue`: a
+put, a get and a call of the same listener, without storage or leases.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from penstock.assembly import SERVER_LIMITS
 NO_CAP = Limits(queue_max_messages=0, queue_max_bytes=0)
 
 BODY = b"x" * 256
-WAVE = 1000  # messages under way at once in the batched runs
+WAVE = 1000  # messages in flight in the batched runs
 
 
 class Counter:
-    """An async listener that acks and says when it has seen enough."""
+    """An async listener that acks, and sets an event after a number of messages."""
 
     def __init__(self, wanted: int) -> None:
         self.left = wanted
@@ -37,19 +37,19 @@ class Counter:
 
 
 async def by_message(topic: Topic, messages: int) -> None:
-    """Waves of coroutines, as a program writes them: each is a task."""
+    """Publish waves of coroutines, as a program writes them: each one is a task."""
     for _ in range(messages // WAVE):
         await asyncio.gather(*[topic.publish_message(BODY) for _ in range(WAVE)])
 
 
 async def by_future(topic: Topic, messages: int) -> None:
-    """Waves of `publish`, which needs no task for each message."""
+    """Publish waves with `publish`, which needs no task for each message."""
     for _ in range(messages // WAVE):
         await asyncio.gather(*[topic.publish(BODY) for _ in range(WAVE)])
 
 
 async def by_callers(topic: Topic, messages: int) -> None:
-    """100 callers, each waiting for its message before it publishes the next."""
+    """Publish with 100 callers, each waiting for its message before it publishes the next."""
 
     async def caller() -> None:
         for _ in range(messages // 100):

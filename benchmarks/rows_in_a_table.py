@@ -1,7 +1,7 @@
-"""The peer: a queue as most programs write it on SQLite, a row a message, with the same durability.
+"""The peer: a queue as most programs write it on SQLite, with one row for each message and the same durability.
 
-Kept as plain as it is usually found: an INSERT per message, a claim by UPDATE, an ack by DELETE, one commit per
-call, WAL and synchronous=FULL through the standard library.
+It is as plain as usual: an INSERT for each message, a claim by UPDATE, an ack by DELETE, one commit for each call, WAL
+and synchronous=FULL, with the standard library.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Spark: topics read and written, against the same plans with Arrow made in the worker and with a sink that counts.
+"""Spark: topics read and written, compared with the same plans with Arrow data from the worker and a counting sink.
 
-Run as `python -m benchmarks spark [--quick]`. Everything runs on `local[2]` with two partitions, warm, ours and the
-peer in turn; the broker shares the cores with Spark. The long run, ten million messages archived to Parquet, is left
-out with --quick.
+Run as `python -m benchmarks spark [--quick]`. Everything runs on `local[2]` with two partitions after a warm-up,
+Penstock and the peer in turn. The broker shares the cores with Spark. The long run, ten million messages archived to
+Parquet, is left out with --quick.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ ARCHIVED = 10_000_000
 SAMPLE_SECONDS = 5.0
 NO_ATTRIBUTES = next(iter(PAIRS))
 
-Rate = Callable[[], float]  # runs something; rows per second
+Rate = Callable[[], float]  # runs a plan and returns rows per second
 
 
 @contextmanager
 def session(folder: Path) -> Iterator[Any]:
-    """A session that knows the peers, too."""
+    """Yield a session with the peers."""
     root = str(Path(__file__).resolve().parents[1])
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    warnings.simplefilter("ignore")  # pyspark on its libraries
+    warnings.simplefilter("ignore")  # pyspark and its libraries
     from pyspark.sql import SparkSession
 
     from benchmarks.spark_peers import CountingSink, Generator
@@ -64,14 +64,14 @@ def session(folder: Path) -> Iterator[Any]:
 
 
 class Plans:
-    """What is run, over one session and one server: each plan gives its rate in rows per second."""
+    """The measured plans, on one session and one server. Each plan returns its rate in rows per second."""
 
     def __init__(self, spark: Any, server: Server, folder: Path) -> None:
         self._spark, self._server, self._folder = spark, server, folder
         self._streams = 0
 
     def topic(self, name: str, **more: str) -> tuple[str, dict[str, str]]:
-        """Our source, in two partitions."""
+        """Return Penstock's source, in two partitions."""
         options = {"endpoint": self._server.flight, "topic": name, "minPartitions": "2", "maxBytesPerPartition": "16g"}
         return "penstock", options | more
 
@@ -88,7 +88,7 @@ class Plans:
         return run
 
     def last_rows(self, topic: str, rows: int, switch: str) -> float:
-        """Seconds it takes to find them."""
+        """Return the seconds that it takes to find the last rows."""
         self._spark.conf.set("spark.sql.python.filterPushdown.enabled", switch)
         options = {"endpoint": self._server.flight, "topic": topic, "pushFilters": switch}
         frame = self._spark.read.format("penstock").options(**options).load()
@@ -99,7 +99,7 @@ class Plans:
         return seconds
 
     def stream(self, source: tuple[str, dict[str, str]]) -> Rate:
-        """AvailableNow: the micro-batches after the first, from planning to commit."""
+        """Return a plan with AvailableNow that measures the micro-batches after the first, from planning to commit."""
 
         def run() -> float:
             self._streams += 1
@@ -114,7 +114,7 @@ class Plans:
         return run
 
     def sink(self, kind: Kind, rows: int, form: str, **options: str) -> Rate:
-        """The generator's rows into a sink."""
+        """Return a plan that writes the generator's rows into a sink."""
         form_in, options_in = self.generator(kind, rows)
         columns = ["data"] if kind.attributes == NO_ATTRIBUTES else ["data", "attributes"]
 
@@ -128,7 +128,7 @@ class Plans:
 
 
 class Spent(NamedTuple):
-    """CPU seconds so far."""
+    """CPU seconds up to now."""
 
     spark: float  # the JVM and the Python workers
     broker: float
@@ -140,16 +140,16 @@ class Spent(NamedTuple):
         return cls(sum(map(_cpu_with_children, family)), *server.cpu())
 
     def since(self, earlier: Spent, rows: int) -> Spent:
-        """Microseconds a row."""
+        """Return the microseconds per row."""
         return Spent(*((now - then) / rows * 1e6 for now, then in zip(self, earlier, strict=True)))
 
 
 def compared(label: str, plan: Rate, peer_label: str, peer: Rate, server: Server, rows: int) -> None:
-    """Both in turn, so that whatever else the machine does meets both; the median of the ratios counts.
+    """Run both in turn, so that other load of the machine affects both, and print the median of the ratios.
 
-    The ratio of CPU is beside it for machines that do other things as well; it is steadier, not steady.
+    The ratio of CPU is printed for machines with other load, where it varies less than the ratio of rates.
     """
-    plan(), peer()  # the first of each warms up
+    plan(), peer()  # to warm up
     rates: dict[Rate, list[float]] = {plan: [], peer: []}
     spent: dict[Rate, list[Spent]] = {plan: [], peer: []}
     for _ in range(ROUNDS):
@@ -170,7 +170,7 @@ def compared(label: str, plan: Rate, peer_label: str, peer: Rate, server: Server
 
 
 def _cpu_with_children(pid: int) -> float:
-    """Of a process and those it has seen end."""
+    """Return the CPU seconds of a process and its finished children."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -194,7 +194,7 @@ def measure_source(plans: Plans, server: Server, scale: int) -> None:
 
 
 def measure_defaults(plans: Plans, server: Server, kind: Kind, topic: str, rows: int) -> None:
-    """What a user gets who sets nothing, and what one column costs."""
+    """Measure the default options, and the cost of one column."""
     source = {"endpoint": server.flight, "topic": topic}
     peer = plans.batch(plans.generator(kind, rows), rows)
     compared(f"{kind}: batch, defaults", plans.batch(("penstock", source), rows), "generator", peer, server, rows)
@@ -204,7 +204,7 @@ def measure_defaults(plans: Plans, server: Server, kind: Kind, topic: str, rows:
 
 
 def measure_small_topics(plans: Plans, server: Server, topics: int) -> None:
-    """Many topics of three rows each, counted."""
+    """Measure the count of many topics of three rows each."""
     names = [f"projects/bench/topics/small-{number:04d}" for number in range(topics)]
     for name in names:
         server.ask("topic.ensure", topic=name)
@@ -220,7 +220,7 @@ def measure_small_topics(plans: Plans, server: Server, topics: int) -> None:
 
 
 def measure_filter(plans: Plans, server: Server, topic: str, rows: int) -> None:
-    """The last ten rows, with Spark's switch for filters off and on."""
+    """Measure the read of the last ten rows, with Spark's switch for filters off and on."""
     for switch in ("false", "true"):
         seconds = sorted(plans.last_rows(topic, rows, switch) for _ in range(ROUNDS))
         print(f"  WHERE offset >= {rows - 10:,}, pushed {switch}: {seconds[ROUNDS // 2]:.2f} s", flush=True)
@@ -238,7 +238,7 @@ def measure_sink(plans: Plans, server: Server, scale: int) -> None:
 
 
 def measure_archive(server: Server, folder: Path, rows: int) -> None:
-    """`penstock pipeline run archive`, as a user types it, and the memory of all who take part."""
+    """Measure `penstock pipeline run archive`, as a user types it, and the memory of all processes."""
     kind = Kind(100)
     topic = preload(server, "archived", kind, rows)
     lake, started = folder / "lake", time.perf_counter()
@@ -258,7 +258,9 @@ def measure_archive(server: Server, folder: Path, rows: int) -> None:
 
 
 def _memory(server: Server, pid: int) -> str:
-    """Resident MiB of the broker, its reader process, the Python driver, the JVM and Spark's Python workers."""
+    """Return the resident MiB of the broker, its reader process, the Python driver, the JVM and Spark's Python
+    workers.
+    """
     jvms = children(pid)
     workers = [each for jvm in jvms for each in _family(jvm)[1:]]
     known = {"broker": [server.pid], "reader": [server.reader_pid], "driver": [pid], "JVM": jvms, "workers": workers}

@@ -1,7 +1,7 @@
-"""What the Spark source and sink are measured against: Arrow made in the worker, and a sink that counts.
+"""Peers of the Spark source and sink: Arrow data that the worker generates, and a sink that counts.
 
-These do what ours do without a broker behind them. The generator hands out batches that were made
-once, with the same schema and the same rows; the counting sink takes the same Arrow batches and drops them.
+They do the same as Penstock's without a broker. The generator returns batches that were created once, with the same
+schema and the same rows. The counting sink accepts the same Arrow batches and drops them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyspark_penstock import schema as columns
 
 @cache
 def canonical_batch(kind: Kind) -> pa.RecordBatch:
-    """A batch as it comes off the wire."""
+    """Return a batch as it comes from the server."""
     sent, rows = kind.batch(), kind.batch_rows
     names = sent.schema.names
     empty = pa.MapArray.from_arrays([0] * (rows + 1), pa.array([], pa.string()), pa.array([], pa.string()))
@@ -53,7 +53,7 @@ class Rows(InputPartition):
 
 
 def generated(kind: Kind, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    assert isinstance(partition, Rows), "partitions are ours"
+    assert isinstance(partition, Rows), "the partitions come from this source"
     batch, left = canonical_batch(kind), partition.rows
     while left > 0:
         yield batch if left >= batch.num_rows else batch.slice(0, left)
@@ -83,7 +83,7 @@ class GeneratorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return {"at": 0}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """It always has the same rows."""
+        """Do nothing, because the generator always has the same rows."""
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.limit)
@@ -99,7 +99,7 @@ class GeneratorStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
 
 class Generator(DataSource):
-    """Options `size`, `attributes`, `rows` and, for a stream, `limit`."""
+    """A data source with the options `size`, `attributes`, `rows` and, for a stream, `limit`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(dict(options))

@@ -1,8 +1,8 @@
 """The text door: pipelined confirmed sends, and consume + acknowledge, on one connection and on eight.
 
-Run as `python -m benchmarks text [--quick]`. Peers, where they are installed: beanstalkd in memory and with fsync at
-every write, and Redis Streams with appendfsync always. All run in this one run, one after the other, with clients of
-the same shape (benchmarks/text_clients.py), each connection with a queue of its own.
+Run as `python -m benchmarks text [--quick]`. Peers, if they are installed: beanstalkd in memory and with fsync at every
+write, and Redis Streams with appendfsync always. All run in the same run, one after the other, with similar clients
+(benchmarks/text_clients.py), and each connection has a queue of its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Server(NamedTuple):
 
 class Contender(NamedTuple):
     label: str
-    program: str  # empty: ours
+    program: str  # empty for Penstock
     protocol: str
     command: Callable[[Path, int], list[str]]
 
@@ -77,7 +77,7 @@ def main(quick: bool) -> None:
     for connections in (1, 8):
         print(f"{connections} connection(s), 256 B, window 100, {messages:,} messages, median of {rounds}")
         laps: dict[str, list[tuple[Lap, Lap]]] = {}
-        for _ in range(rounds):  # in turn, so that whatever else the machine does meets all of them
+        for _ in range(rounds):  # in turn, so that other load of the machine affects all of them
             for contender in installed():
                 laps.setdefault(contender.label, []).append(measure(contender, connections, messages))
         for place, work in enumerate(("send", "consume+ack")):
@@ -133,7 +133,7 @@ def wait_for(process: subprocess.Popen[bytes], port: int, folder: Path) -> int:
 
 
 def load(server: Server, protocol: str, connections: int, messages: int) -> tuple[Lap, Lap]:
-    """Every connection is a process of its own; a barrier lets all begin at once."""
+    """Run every connection in a process of its own. A barrier lets all begin at once."""
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(connections + 1)
     share = messages // connections // 100 * 100
@@ -156,7 +156,7 @@ def load(server: Server, protocol: str, connections: int, messages: int) -> tupl
 
 def client(protocol: str, port: int, name: str, messages: int, barrier: multiprocessing.synchronize.Barrier) -> None:
     made = MAKERS[protocol](port, name)
-    made.send(100)  # what comes first is not measured
+    made.send(100)  # the warm-up is not measured
     barrier.wait(120)
     made.send(messages)
     barrier.wait(120)

@@ -1,8 +1,8 @@
-"""Raw clients of the text door, beanstalkd and Redis Streams: the same shape of work on each, no library in the way.
+"""Raw clients of the text door, beanstalkd and Redis Streams: the same work on each, without a library.
 
-A client sends windows of 100 messages of 256 bytes and waits for all their answers, then consumes
-and acknowledges as many, half a window at a time where the protocol lets it. It checks what it gets. The clock stops
-when every acknowledgement is durable; but beanstalkd and Redis answer each window of them, and the text door does not.
+A client sends windows of 100 messages of 256 bytes and waits for all their answers. Then it consumes and acknowledges
+as many, half a window at a time if the protocol allows it. It checks the received messages. The clock stops when every
+acknowledgement is durable. beanstalkd and Redis answer each window of acknowledgements, and the text door does not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Line:
 
 
 class TextClient:
-    """Version 02, compact framing, one queue of its own."""
+    """A client of the text door: version 02, compact framing, one queue of its own."""
 
     def __init__(self, port: int, name: str) -> None:
         self._line = Line(port)
@@ -67,14 +67,17 @@ class TextClient:
             for message_id in self._ids(self._line.more(), self._dispatch):
                 seen.add(message_id)
                 acks += (self._ack, message_id)
-                if len(acks) == WINDOW:  # half a window: each is two parts
+                if len(acks) == WINDOW:  # half a window; each ack has two parts
                     self._line.socket.sendall(b"".join(acks))
                     acks.clear()
         self._line.socket.sendall(b"".join(acks))
         self._make_certain()
 
     def _make_certain(self) -> None:
-        """T-042: a confirmed send behind the last ack, because the peers' answers to theirs are durable as well."""
+        """T-042: send a message behind the last ack and wait for its confirmation, which makes the acks durable.
+
+        The peers answer their acks when these are durable.
+        """
         queue = b"P01%033d" % len(b"certain") + b"certain"
         self._line.socket.sendall(b"H0200102" + queue + b"P02%033d" % 0)
         wanted = b"H0200502" + queue
@@ -83,7 +86,7 @@ class TextClient:
         self._line.rest = b""
 
     def _ids(self, data: bytes, opening: bytes) -> list[bytes]:
-        """Ids of whole messages that begin alike; what is left stays for the next time."""
+        """Return the ids of complete messages that begin alike, and keep the remaining bytes for the next call."""
         size, at, ids = len(opening) + 32, 0, []
         while len(data) - at >= size:
             assert data.startswith(opening, at), data[at : at + size]
@@ -94,7 +97,7 @@ class TextClient:
 
 
 class BeanstalkClient:
-    """One tube of its own."""
+    """A client of beanstalkd with a tube of its own."""
 
     RESERVED = re.compile(rb"RESERVED (\d+) 256\r\n")
 
@@ -124,7 +127,7 @@ class BeanstalkClient:
 
 
 class RedisClient:
-    """One stream of its own, with one group and one consumer."""
+    """A client of Redis with a stream of its own, one group and one consumer."""
 
     ENTRY = re.compile(rb"\$\d+\r\n(\d+-\d+)\r\n")
 

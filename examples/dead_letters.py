@@ -21,7 +21,7 @@ async def main() -> None:
             print(f"Cooked {message.data.decode()}")
             message.ack()
 
-        subscription.on("message", cook)  # a listener that raises nacks its message
+        subscription.on("message", cook)  # the message is nacked when its listener raises
         subscription.on("error", lambda error: print(f"Failed: {error}"))
         subscription.open()
         await topic.publish_message(b"soup")

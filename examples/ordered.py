@@ -15,9 +15,9 @@ async def main() -> None:
 
         async def listener(message: Message) -> None:
             user = message.ordering_key or ""
-            await asyncio.sleep(0.001)  # a database, say
+            await asyncio.sleep(0.001)  # for example, a write to a database
             state.setdefault(user, []).append(message.data.decode())
-            message.ack()  # only now does the next event of this user come
+            message.ack()  # the next event of this user comes only after this
             if sum(map(len, state.values())) == 6:
                 done.set()
 

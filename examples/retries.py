@@ -28,7 +28,7 @@ async def main() -> None:
                     message.nack()
                 else:
                     await failed.publish_message(message.data, message.attributes)
-                    message.ack()  # kept elsewhere, so not again here
+                    message.ack()  # stored elsewhere, so it is not retried here
                     gave_up.set()
 
         subscription.on("message", listener)

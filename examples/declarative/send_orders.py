@@ -23,7 +23,7 @@ def call(method: str, url: str, body: dict[str, object]) -> None:
         urllib.request.urlopen(request, timeout=30).close()
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code != 409:  # the topic is there already
+        if error.code != 409:  # the topic exists already
             raise
 
 

@@ -1,8 +1,8 @@
 """A worker for Azure queues, with the rules of Azure Functions.
 
-A message is the worker's for ten minutes. If the function fails, it is visible again at once, or after
-`visibility_timeout`; when it has failed `max_dequeue_count` times, it goes to the queue of the same name with -poison.
-A message that a dead worker has had too often goes there without another attempt.
+A message is leased for ten minutes. If the function fails, the message is visible again at once, or after
+`visibility_timeout`. When it has failed `max_dequeue_count` times, it goes to the queue of the same name with -poison.
+A message that workers received too often before they died goes there without another attempt.
 """
 
 from __future__ import annotations

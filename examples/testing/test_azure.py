@@ -46,7 +46,7 @@ def test_a_slow_worker_keeps_its_message_and_stores_its_progress(work: Any, pens
         held = work.update_message(held, visibility_timeout=60, content=f"step {step}")
         assert work.receive_message() is None
     penstock_clock.advance(60)
-    assert work.receive_message().content == "step 5", "the next worker goes on from there"
+    assert work.receive_message().content == "step 5", "the next worker continues from there"
 
 
 def test_a_delayed_message_is_delivered_when_it_is_due(work: Any, penstock_clock: ProjectClock) -> None:

@@ -53,7 +53,7 @@ def test_after_a_nack_the_orders_of_a_customer_are_redelivered_in_order(
     penstock_project.clock.advance(60)
     penstock_project.settle()
     assert listener.texts[0] == "0"
-    assert listener.texts[-2:] == ["1", "2"], "what followed the failed one comes after it"
+    assert listener.texts[-2:] == ["1", "2"], "later messages come after the failed one"
 
 
 def test_a_failing_order_does_not_delay_other_customers(
