@@ -335,7 +335,7 @@ set -o pipefail
 penstock() {{
     case "$*" in
         seek*--dry-run | redrive*--dry-run) ;;
-        seek* | redrive*) set -- "$@" --yes ;;  # there is nobody to ask
+        seek* | redrive*) set -- "$@" --yes ;;  # without a question
         tail\\ -f*) timeout -s INT --preserve-status 2 {sys.executable} -m penstock "$@"; [ $? -eq 130 ]; return ;;
     esac
     {sys.executable} -m penstock "$@"

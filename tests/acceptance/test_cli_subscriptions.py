@@ -188,9 +188,9 @@ def test_health_is_a_line_and_a_code(command: CommandLine, name: str, tmp_path: 
     assert " | backlog=" in line
     assert command("health", "-J").records[0]["status"] == "ok"
     assert "unacked messages, more than 1" in command("health", "--max-backlog", "1", code=1).out
-    nobody = CommandLine(None, tmp_path, address="127.0.0.1:1")
-    assert nobody("health", code=4).out.startswith("PENSTOCK CRITICAL - Cannot reach the server")
-    assert nobody("health", "--nagios", code=2).out.startswith("PENSTOCK CRITICAL")
+    unreachable = CommandLine(None, tmp_path, address="127.0.0.1:1")
+    assert unreachable("health", code=4).out.startswith("PENSTOCK CRITICAL - Cannot reach the server")
+    assert unreachable("health", "--nagios", code=2).out.startswith("PENSTOCK CRITICAL")
 
 
 def test_a_subscription_whose_filter_matches_nothing_is_not_behind(tmp_path: Path) -> None:

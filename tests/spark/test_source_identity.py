@@ -114,8 +114,8 @@ def test_a_named_query_continues_with_the_option_or_a_new_checkpoint(
     lax.commit(lax.latestOffset(checkpoints[0], ALL))
     [cursor] = server.ask("cursor.list", name=names[0])["cursors"]
     assert (cursor["offset"], cursor["lag"]) == (250, 0)
-    anew = reader(server, topic, consumerName=names[1], startingOffsets="latest")
-    assert rest_of(anew, anew.initialOffset()) == NEW
+    restarted = reader(server, topic, consumerName=names[1], startingOffsets="latest")
+    assert rest_of(restarted, restarted.initialOffset()) == NEW
     assert "was deleted and created again; all messages of the new topic are read" in caplog.text
 
 
