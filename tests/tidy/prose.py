@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from tests.tidy.sources import Module
+from tests.tidy.sources import parsed
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PROSE_COLUMNS_MAX = 100
@@ -81,22 +83,39 @@ REFUSED_BEGINNING = re.compile(r"(?:What|Who|Which|Those|Of|That)\b")
 
 
 def refused_word_faults(root: Path, files: Iterable[Path]) -> list[str]:
-    """Report words that docs/style.md refuses, also where a line break divides them."""
+    """Report words that docs/style.md refuses, also where a line break divides them. Data of tests may have them."""
     faults = []
     for path in files:
-        text = re.sub(r"[ ]*\n[ ]*(?:#[ ]|//[ ]|\*[ ])?", "\n", path.read_text(encoding="utf-8"))
+        name, text = path.relative_to(root), path.read_text(encoding="utf-8")
+        if name.parts[0] == "tests" and name.suffix == ".py":
+            text = comments_and_docstrings(text)
+        text = re.sub(r"[ ]*\n[ ]*(?:#[ ]|//[ ]|\*[ ])?", "\n", text)
         for match in REFUSED_WORDS.finditer(text.replace("\n", " ")):
             number = text.count("\n", 0, match.start()) + 1
-            faults.append(f"{path.relative_to(root)}:{number}: {match.group()!r} is refused by docs/style.md")
+            faults.append(f"{name}:{number}: {match.group()!r} is refused by docs/style.md")
     return faults
 
 
-def docstring_faults(tree: Iterable[Module]) -> list[str]:
+def comments_and_docstrings(text: str) -> str:
+    """Return the comments and docstrings of a Python file at their lines, and blank lines for the code."""
+    lines = text.split("\n")
+    kept = [""] * len(lines)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            kept[token.start[0] - 1] = token.string
+    for node in ast.walk(parsed(text)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            docstring = slice(node.body[0].lineno - 1, node.body[0].end_lineno)
+            kept[docstring] = lines[docstring]
+    return "\n".join(kept)
+
+
+def docstring_faults(root: Path, files: Iterable[Path]) -> list[str]:
     """Report docstrings that begin with a relative pronoun instead of a verb or a noun."""
     return [
-        f"{module.label}:{getattr(node, 'lineno', 1)}: a docstring begins with {match.group()!r}"
-        for module in tree
-        for node in ast.walk(module.tree)
+        f"{path.relative_to(root)}:{getattr(node, 'lineno', 1)}: a docstring begins with {match.group()!r}"
+        for path in files
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8")))
         if isinstance(node, DOCUMENTED)
         if (match := REFUSED_BEGINNING.match(ast.get_docstring(node) or ""))
     ]
