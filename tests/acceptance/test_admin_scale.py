@@ -206,7 +206,7 @@ def test_readers_of_streams_do_not_hold_up_other_clients(deep: Harness) -> None:
     assert health < 0.1
 
 
-def test_a_call_looks_at_so_many_and_says_where_to_go_on(deep: Harness) -> None:
+def test_a_call_looks_at_a_limited_number_and_returns_where_to_continue(deep: Harness) -> None:
     client, path = deep.client, "/topics/deep/messages"
     place, calls, found = 0, 0, []
     while True:

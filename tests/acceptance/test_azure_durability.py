@@ -71,7 +71,7 @@ def test_twelve_thousand_queues_are_listed_page_by_page(tmp_path: Path) -> None:
         assert sum(1 for _ in service.list_queues()) == QUEUES
 
 
-def test_what_azurite_prints_can_be_pasted_and_what_it_did_is_in_its_debug_file(tmp_path: Path) -> None:
+def test_azurite_output_can_be_pasted_and_its_debug_file_has_the_requests(tmp_path: Path) -> None:
     debug = tmp_path / "debug.log"
     with AzureServer(tmp_path, "--inMemoryPersistence", "-d", str(debug), azurite=True) as server:
         pasted = re.search(r"AZURE_STORAGE_CONNECTION_STRING='(.+)'", server.banner)

@@ -304,7 +304,7 @@ def test_every_edge_of_xml(served: AzureServer, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["\x00", "a\x01b", "\x1f", "\ufffe", "\uffff"])
-def test_what_xml_cannot_hold_is_refused(served: AzureServer, text: str) -> None:
+def test_characters_that_xml_cannot_hold_are_refused(served: AzureServer, text: str) -> None:
     with served.queue("refused", create=False) as queue:
         with suppress(ResourceExistsError):
             queue.create_queue()

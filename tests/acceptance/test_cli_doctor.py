@@ -29,7 +29,7 @@ def test_a_server_is_examined_together_with_its_store(tmp_path: Path) -> None:
     assert any(line.startswith("ok       text port    127.0.0.1:") for line in shown), shown
 
 
-def test_doors_that_are_open_to_everybody_are_a_problem(tmp_path: Path) -> None:
+def test_doors_that_are_open_to_other_machines_are_a_problem(tmp_path: Path) -> None:
     with ServerProcess(
         tmp_path, "--data", str(tmp_path / "data"), "--host", "0.0.0.0", doors=["http", "pubsub", "text"]
     ) as server:

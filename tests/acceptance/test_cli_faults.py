@@ -71,7 +71,7 @@ def test_a_server_that_is_not_for_tests(tmp_path: Path) -> None:
         assert "This works only on a server started with --testing" in said
 
 
-def test_a_server_that_stops_lets_held_calls_go(tmp_path: Path) -> None:
+def test_a_stopping_server_releases_held_calls(tmp_path: Path) -> None:
     with (
         ServerProcess(tmp_path, "--memory", "--testing", doors=["http"]) as server,
         ThreadPoolExecutor(1) as threads,

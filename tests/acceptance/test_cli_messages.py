@@ -263,7 +263,7 @@ def test_a_terminal_shows_messages_with_their_place_and_without_their_controls(
     assert re.search(r"^0  \d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  key  kind=x  a\\x1b\[31mred\\nline$", text.strip())
 
 
-def test_a_terminal_is_told_of_leases(command: CommandLine, numbers: str) -> None:
+def test_a_terminal_gets_a_note_about_leases(command: CommandLine, numbers: str) -> None:
     command("subs", "create", f"{numbers}-s", numbers, "-o", "19")
     with command.terminal("pull", f"{numbers}-s") as terminal:
         code, text = terminal.end()

@@ -307,7 +307,7 @@ eval "printf '<%s>' ${{COMPREPLY[*]}}"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_is_one_that_its_shell_can_read(command: CommandLine, shell: str) -> None:
+def test_a_completion_script_can_be_read_by_its_shell(command: CommandLine, shell: str) -> None:
     script = command("completion", shell).out
     assert "penstock completion --words" in script
     if shutil.which(shell):
@@ -324,7 +324,7 @@ def test_bash_completes(command: CommandLine, tmp_path: Path) -> None:
     assert done.stdout == "topics\n"
 
 
-def test_the_cheat_sheets_are_sections_of_commands_that_there_are(command: CommandLine) -> None:
+def test_the_cheat_sheets_have_sections_of_existing_commands(command: CommandLine) -> None:
     assert all(f"## {name}" in command("cheat").out for name in SHEETS)
     assert command("cheat", "behind").out.startswith("## behind\n# backlogs, largest first")
     assert all(name in command("cheat", "-h").out for name in SHEETS)

@@ -109,7 +109,7 @@ def test_a_queue_is_one_step_and_has_a_name_at_every_door(command: CommandLine) 
     assert command("ls", "--search", "jobs").out == ""
 
 
-def test_a_seek_says_what_it_does_before_it_does_it(command: CommandLine, name: str) -> None:
+def test_a_seek_describes_its_effect_first(command: CommandLine, name: str) -> None:
     command("pull", name, "-n", "6", "--ack")
     effect = "4 messages delivered again, 0 skipped, backlog 4 before, 8 after"
     assert command("seek", name, "2", "--dry-run").out == f"Dry run: {effect}\n"

@@ -153,9 +153,7 @@ def test_three_consumers_share_one_queue_and_nothing_is_seen_twice(
         assert queue.receive_message() is None
 
 
-def test_names_are_those_by_which_clients_reach_it_now(
-    doors: dict[str, str], publisher: pubsub_v1.PublisherClient
-) -> None:
+def test_names_are_those_that_clients_use_now(doors: dict[str, str], publisher: pubsub_v1.PublisherClient) -> None:
     with AdminClient(doors["http"]) as admin, azure_queue(doors, "bare") as queue:
         admin.post("/topics", {"name": "t1"})  # Pub/Sub clients cannot create this name
         named = admin.get("/topics/t1")["names"]["pubsub"]

@@ -69,7 +69,7 @@ def ask(server: ServerProcess, door: str, method: str, path: str, body: bytes | 
         return error.code
 
 
-def test_rest_calls_go_by_the_names_of_their_methods(server: ServerProcess) -> None:
+def test_rest_calls_are_logged_by_the_names_of_their_methods(server: ServerProcess) -> None:
     lines, topic = Lines(server), "projects/cafe/topics/pastries"
     ask(server, "pubsub", "PUT", f"/v1/{topic}", b"{}")
     body = json.dumps({"messages": [{"data": "AAAA", "attributes": {"word": SECRET}}]}).encode()
@@ -111,7 +111,7 @@ def test_grpc_calls_have_a_line_each_and_streams_two(server: ServerProcess, monk
     assert (found[-1]["messages"], found[-1]["acks"]) == (1, 0)
 
 
-def test_azure_operations_go_by_their_names_and_their_request_ids(server: ServerProcess) -> None:
+def test_azure_operations_are_logged_by_their_names_and_request_ids(server: ServerProcess) -> None:
     lines = Lines(server)
     ask(server, "azure", "PUT", "/queue/devstoreaccount1/bills")
     ask(server, "azure", "GET", f"/devstoreaccount1/bills/messages?sig={SECRET}&sv=2021-08-06")
@@ -172,7 +172,7 @@ def test_flight_calls_have_lines_though_another_process_answers_them(server: Ser
     assert (found[2]["batches"], found[2]["rows"], found[4]["rows"]) == (1, 2, 2)
 
 
-def test_http_requests_go_by_method_and_path(server: ServerProcess) -> None:
+def test_http_requests_are_logged_by_method_and_path(server: ServerProcess) -> None:
     lines = Lines(server)
     ask(server, "http", "GET", f"/health?token={SECRET}")
     ask(server, "http", "GET", "/absent")
@@ -186,7 +186,7 @@ def test_http_requests_go_by_method_and_path(server: ServerProcess) -> None:
     ]
 
 
-def test_without_the_setting_there_are_no_lines_and_refusals_are_for_the_debug_level(tmp_path: Path) -> None:
+def test_without_the_setting_only_refusals_are_logged_at_debug_level(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--memory", "--log-level", "debug") as served:
         ask(served, "http", "GET", f"/absent?token={SECRET}")
         ask(served, "pubsub", "GET", f"/v1/projects/cafe/topics/absent?access_token={SECRET}")

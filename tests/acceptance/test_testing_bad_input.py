@@ -107,7 +107,7 @@ def test_units_come_on_top_of_a_timedelta(penstock_project: Project) -> None:
         ),
     ],
 )
-def test_what_is_asked(penstock_project: Project, use: Use, sentence: str) -> None:
+def test_invalid_calls_are_refused_with_a_sentence(penstock_project: Project, use: Use, sentence: str) -> None:
     assert refused(use, penstock_project) == sentence
     assert list(penstock_project.faults) == []
 

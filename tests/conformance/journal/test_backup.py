@@ -61,7 +61,7 @@ def go_on(data: Path, topic: str = "a", count: int = 10) -> None:
 # ---------------------------------------------------------------------- restores
 
 
-def test_a_restored_store_holds_what_the_store_held(data: Path, folder: Path, restored: Path) -> None:
+def test_a_restored_store_has_the_same_contents(data: Path, folder: Path, restored: Path) -> None:
     report = back_up(data, folder)
     restore(folder, restored)
     assert contents(restored) == contents(data)
@@ -157,7 +157,7 @@ def test_a_backup_pauses_after_each_slice_except_the_last_ones(data: Path, folde
 # ---------------------------------------------------------------------- incremental
 
 
-def test_only_what_is_new_is_copied(data: Path, folder: Path, restored: Path) -> None:
+def test_only_new_messages_are_copied(data: Path, folder: Path, restored: Path) -> None:
     first = back_up(data, folder)
     files = {path.name: path.stat().st_mtime_ns for path in folder.glob("messages-*")}
     go_on(data)
@@ -177,7 +177,7 @@ def test_nothing_new_copies_nothing(data: Path, folder: Path) -> None:
     assert (again.copied_bytes, again.taken_over_bytes, again.commit) == (0, first.copied_bytes, first.commit)
 
 
-def test_files_go_when_nothing_in_them_is_needed(data: Path, folder: Path, restored: Path) -> None:
+def test_files_without_needed_messages_are_removed(data: Path, folder: Path, restored: Path) -> None:
     back_up(data, folder)
     with open_store(data) as queue:
         queue.delete_topic("a")

@@ -21,7 +21,9 @@ def fail(harness: Harness) -> None:
     harness.queue.nack(harness.take("sub").ack_id)
 
 
-def test_a_message_with_nowhere_to_go_comes_again_ever_more_seldom(harness: Harness, queue: MessageQueue) -> None:
+def test_a_message_without_its_dead_letter_topic_comes_again_after_growing_delays(
+    harness: Harness, queue: MessageQueue
+) -> None:
     harness.topic_with("sub", dead_letter_policy=POLICY)
     harness.publish("a")
     fail(harness)
@@ -60,7 +62,7 @@ def test_a_retry_policy_that_waits_longer_counts(harness: Harness, queue: Messag
     assert harness.pull("sub") == ["a"]
 
 
-def test_the_dead_letter_moves_once_its_topic_is_there(harness: Harness, queue: MessageQueue) -> None:
+def test_the_dead_letter_moves_once_its_topic_exists(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub", dead_letter_policy=POLICY)
     harness.publish("a")
     fail(harness)
@@ -83,7 +85,7 @@ def test_a_dead_letter_topic_that_was_deleted_loses_nothing(harness: Harness, qu
     assert failures(queue) == (0, 1, 0)
 
 
-def test_an_ordered_message_with_nowhere_to_go_holds_its_key(harness: Harness, queue: MessageQueue) -> None:
+def test_an_ordered_message_without_its_dead_letter_topic_holds_its_key(harness: Harness, queue: MessageQueue) -> None:
     harness.topic_with("sub", dead_letter_policy=POLICY, enable_message_ordering=True)
     harness.publish("a", "b", key="k")
     fail(harness)

@@ -248,7 +248,7 @@ def test_negative_times_are_refused(harness: Harness, queue: MessageQueue) -> No
     assert harness.pull("sub") == []
 
 
-def test_a_held_message_that_is_early_and_too_late_at_once_is_gone(harness: Harness, queue: MessageQueue) -> None:
+def test_a_held_message_that_expires_before_its_delay_ends_is_dropped(harness: Harness, queue: MessageQueue) -> None:
     """The message expired while it was held, so it is not counted when it becomes the next of its key."""
     queue.register_topic("topic")
     queue.register_subscription("sub", "topic", enable_message_ordering=True)

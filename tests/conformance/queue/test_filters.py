@@ -93,7 +93,7 @@ def test_a_cap_in_bytes_does_not_count_messages_that_do_not_match(harness: Harne
         publish(queue, 1, RED)
 
 
-def test_a_full_queue_discards_only_what_matches(harness: Harness) -> None:
+def test_a_full_queue_discards_only_matching_messages(harness: Harness) -> None:
     """004 BR-022: only matching messages are counted as discarded."""
     queue = harness.again(limits=Limits(queue_messages_max=3))
     harness.topic_with("red", filter=ONLY_RED)

@@ -33,7 +33,7 @@ def history(harness: Harness) -> Harness:
     return harness
 
 
-def test_a_seek_to_an_offset_decides_what_counts_as_acked(history: Harness) -> None:
+def test_a_seek_to_an_offset_acks_earlier_messages_and_restores_later_ones(history: Harness) -> None:
     queue = history.queue
     assert history.drain("sub") == ["a", "b", "c", "d", "e"]
     queue.seek_to_offset("sub", 2)

@@ -208,7 +208,7 @@ def test_old_versions_get_a_put_without_a_body(orders: Harness) -> None:
     assert (answer.status, answer.body) == (201, b"")
 
 
-def test_what_another_door_published_and_xml_cannot_hold_is_shown_in_base64(orders: Harness) -> None:
+def test_bodies_of_other_doors_that_xml_cannot_hold_are_shown_in_base64(orders: Harness) -> None:
     from penstock.broker.model import Draft
 
     drafts = [Draft(b"\x00\xff"), Draft("ü".encode())]

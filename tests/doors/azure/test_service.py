@@ -85,7 +85,7 @@ def test_a_list_is_sorted_paged_and_filtered(azure: Harness) -> None:
     )
 
 
-def test_a_page_of_a_list_costs_what_the_page_holds(azure: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_a_page_depends_only_on_the_page(azure: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Design law: no client may hold up another. The page looks at the topics up to its last queue, with turns."""
     looked_at: list[str] = []
     turns = 0

@@ -151,7 +151,7 @@ def test_a_token_is_enough_for_policies_since_a_version_of_the_service(secure: H
         ({"aud": "https://vault.azure.net"}, "Audience validation failed. Audience did not match."),
     ],
 )
-def test_what_is_wrong_with_a_token_is_said_as_the_service_says_it(
+def test_an_invalid_token_is_refused_with_the_texts_of_the_service(
     secure: Harness, changes: dict[str, object], detail: str
 ) -> None:
     answer = signed_in(secure, "GET", "?comp=list", **changes)
@@ -275,7 +275,7 @@ def test_a_delegation_ends_with_its_key(secure: Harness) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-7200, 7200])
-def test_tokens_and_keys_go_by_the_clock_on_the_wall(secure: Harness, seconds: int) -> None:
+def test_tokens_and_keys_are_checked_by_the_wall_clock(secure: Harness, seconds: int) -> None:
     old = token(claims(secure))
     secure.clock.set_wall(seconds)
     assert secure.ask("GET", "?comp=list", sas="", Authorization=f"Bearer {old}").status == 401

@@ -168,7 +168,7 @@ def test_exactly_once_confirms_on_the_stream(client: Client, topic: str, streams
     assert list(confirmed.acknowledge_confirmation.invalid_ack_ids) == [first.ack_id]
 
 
-def test_a_bad_receipt_on_an_exactly_once_stream_is_reported_and_the_stream_goes_on(
+def test_a_bad_receipt_on_an_exactly_once_stream_is_reported_and_the_stream_continues(
     client: Client, topic: str, streams: list[Stream]
 ) -> None:
     subscription, other = (client.subscription(topic, enable_exactly_once_delivery=True) for _ in range(2))
@@ -370,7 +370,7 @@ def test_messages_of_a_vanished_client_are_redelivered(harness: Harness, client:
     assert [each.message.data for each in client.pull(subscription)] == [b"1"]
 
 
-def test_a_client_that_never_acks_gets_only_what_it_has_room_for(client: Client, topic: str) -> None:
+def test_a_client_that_never_acks_gets_only_as_many_messages_as_it_allows(client: Client, topic: str) -> None:
     subscription = client.subscription(topic)
     greedy = Stream(client, subscription, max_outstanding_messages=3)
     client.publish(topic, *[b"x"] * 20)

@@ -52,7 +52,7 @@ def stages(admin: Harness, **query: Any) -> list[tuple[int, str, str | None]]:
     return [(each["message"]["offset"], each["stage"], each["until"] and each["until"][11:19]) for each in found]
 
 
-def test_each_message_says_what_it_waits_for(admin: Harness) -> None:
+def test_each_message_has_the_reason_why_it_waits(admin: Harness) -> None:
     subscribe(admin, ack_deadline_seconds=30, retry_policy={"minimum_backoff": 100, "maximum_backoff": 100})
     assert admin.get(BACKLOG) == {"messages": [], "complete": True}
     publish(admin, 4)
@@ -168,7 +168,7 @@ def test_wrong_questions(admin: Harness, query: dict[str, int], sentence: str) -
     assert (answer.status, answer.sentence[: len(sentence)]) == (400, sentence)
 
 
-def test_a_subscription_that_is_not_there(admin: Harness) -> None:
+def test_a_missing_subscription(admin: Harness) -> None:
     assert admin.ask("GET", "/subscriptions/nobody/backlog").status == 404
     assert admin.ask("GET", "/topics/nowhere/stories").status == 404
 

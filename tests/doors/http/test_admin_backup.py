@@ -63,7 +63,7 @@ def test_an_invalid_folder_is_refused(tmp_path: Path, given: str) -> None:
         folder_of(given, tmp_path)
 
 
-def test_a_server_in_memory_says_that_there_is_nothing_to_copy(admin: Harness) -> None:
+def test_a_server_in_memory_has_nothing_to_copy(admin: Harness) -> None:
     answer = admin.ask("POST", "/backup", {"folder": "/backups/a"})
     assert (answer.status, answer.sentence) == (
         412,
@@ -77,7 +77,7 @@ def test_a_read_token_may_not_start_a_backup() -> None:
     assert (answer.status, answer.sentence) == (403, "This token may only read.")
 
 
-def test_a_backup_tells_how_far_it_is_and_a_failure_is_its_last_line(
+def test_a_backup_reports_its_progress_and_a_failure_in_its_last_line(
     admin: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def half(folder: str) -> AsyncGenerator[BackupProgress | BackupReport, None]:

@@ -35,7 +35,7 @@ def test_a_project_has_the_servers_time_until_its_clock_is_moved(harness: Harnes
     }
 
 
-def test_it_is_frozen_moved_and_let_go(harness: Harness) -> None:
+def test_a_clock_is_frozen_moved_and_released(harness: Harness) -> None:
     assert harness.post(f"{CLOCK}/freeze", {})["mode"] == "frozen"
     moved = harness.post(f"{CLOCK}/advance", {"seconds": 86400.5})
     assert (moved["now"], moved["ahead_seconds"], moved["mode"]) == ("2027-01-16T08:00:00.500000Z", 86400.5, "frozen")

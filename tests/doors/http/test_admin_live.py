@@ -345,7 +345,7 @@ async def _until(condition: Any) -> bool:
     return True
 
 
-def test_no_more_clients_than_there_may_be(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_clients_is_limited(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "CLIENTS_MAX", 1)
     with listening(harness):
         answer = harness.ask("GET", "/events")

@@ -234,7 +234,7 @@ def test_why_messages_are_left(harness: Harness) -> None:
     assert f"its original subscription was deleted: {BILLING}" in move(harness)["reasons"]
 
 
-def test_a_topic_that_is_gone_and_a_queue_that_is_full(harness: Harness) -> None:
+def test_a_deleted_topic_and_a_full_queue(harness: Harness) -> None:
     looked_at(harness)
     die(harness, 2)
     harness.do(lambda: harness.queue.delete_topic(ORDERS))

@@ -117,7 +117,7 @@ def test_unacked_messages_of_a_client_are_there_for_the_next() -> None:
     play_with_client(scenario)
 
 
-def test_refusals_are_exceptions_and_the_client_goes_on() -> None:
+def test_refusals_are_exceptions_and_the_client_continues() -> None:
     """T-011, T-051, T-052: also after an error that closes the connection."""
 
     async def scenario(harness: Harness, client: AsyncClient) -> None:

@@ -83,7 +83,7 @@ def test_an_invalid_message_is_refused_and_the_next_is_accepted(name: str) -> No
     play(scenario)
 
 
-def test_an_error_is_told_in_the_framing_of_the_connection() -> None:
+def test_an_error_has_the_framing_of_the_connection() -> None:
     """T-005, T-050."""
 
     async def scenario(harness: Harness) -> None:
@@ -170,7 +170,7 @@ def test_a_refused_name_is_answered_in_the_version_of_its_request(request_of: Ca
     play(scenario)
 
 
-def test_consumers_are_told_of_a_failing_feed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consumers_get_the_error_of_a_failing_feed(monkeypatch: pytest.MonkeyPatch) -> None:
     """T-051, T-053: consumers of version 02 get an error, and those of version 01 are closed."""
 
     async def scenario(harness: Harness) -> None:

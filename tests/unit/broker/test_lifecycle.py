@@ -252,7 +252,7 @@ def _offsets(fact: Any) -> list[int]:
     return [fact.offset] if hasattr(fact, "offset") else []
 
 
-def test_walks_go_by_the_table_and_use_all_of_it() -> None:
+def test_walks_follow_the_table_and_use_all_of_it() -> None:
     rows: set[tuple[Stage, type[f.Fact]]] = set()
     for seed in range(40):
         walk = Walk(seed)
@@ -277,7 +277,7 @@ def test_a_wrong_or_missing_row_is_found(
     rest = {each: target for each, target in LIFE[stage].items() if each is not kind}
     monkeypatch.setitem(LIFE, stage, rest if to is None else {**rest, kind: to})
     with pytest.raises(AssertionError):
-        test_walks_go_by_the_table_and_use_all_of_it()
+        test_walks_follow_the_table_and_use_all_of_it()
 
 
 def test_the_picture_shows_the_table() -> None:

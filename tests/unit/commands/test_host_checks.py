@@ -75,7 +75,7 @@ def test_space_is_judged(tmp_path: Path) -> None:
             assert finding_of(tmp_path, "space").level == level
 
 
-def test_open_files_are_those_of_the_process_that_is_asked_for(tmp_path: Path) -> None:
+def test_open_files_are_those_of_the_given_process(tmp_path: Path) -> None:
     assert host_checks.open_files(os.getpid()) == host_checks.open_files(None)
     assert host_checks.open_files(2**30) is None
     assert finding_of(tmp_path, "limits", open_files=lambda pid: 256).level == "note"

@@ -99,7 +99,7 @@ def test_filtered_messages_are_not_leased(run: Callable[..., None]) -> None:
     run(scenario, filter='attributes.n = "5"')
 
 
-def test_a_lease_says_which_door_gave_it_to_whom_and_when(run: Callable[..., None]) -> None:
+def test_a_lease_has_its_door_consumer_and_time(run: Callable[..., None]) -> None:
     async def scenario(queue: AsyncMessageQueue) -> None:
         await queue.at("azure").pull("sub", 2)
         at = queue.clock.now()

@@ -122,7 +122,7 @@ def test_after_a_sleep_both_times_are_right(counts_sleep: bool) -> None:
     assert machine.clock.now() == machine.wall
 
 
-def test_a_clock_set_forward_is_followed_within_a_moment_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clock_set_forward_is_followed_soon_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine()
     machine.set(900)
     assert machine.clock.wall() == machine.wall

@@ -21,7 +21,7 @@ TOPIC, SUB = "projects/p/topics/t", "projects/p/subscriptions/s"
 OTHER, OTHER_SUB = "projects/other/topics/t", "projects/other/subscriptions/s"
 
 
-def test_a_clock_runs_stands_and_is_moved() -> None:
+def test_a_clock_runs_is_frozen_and_is_moved() -> None:
     base = ManualClock(now=100 * SECOND)
     clock, rung = NamespaceClock(base), list[tuple[str, int]]()
     for name, at in (("first", 110), ("second", 130), ("third", 150)):
@@ -131,7 +131,7 @@ def test_a_frozen_namespace_keeps_its_time_and_does_not_affect_others(tmp_path: 
     asyncio.run(story())
 
 
-def test_one_that_runs_is_as_far_ahead_as_it_was(tmp_path: Path) -> None:
+def test_a_running_clock_stays_as_far_ahead_after_a_restart(tmp_path: Path) -> None:
     clock = ManualClock()
     began = clock.now()
 

@@ -32,7 +32,7 @@ def test_a_message_that_comes_during_the_commit_of_an_empty_pull_is_not_missed(t
     asyncio.run(story())
 
 
-def test_whatever_matters_to_a_pull_changes_how_a_subscription_stands() -> None:
+def test_whatever_matters_to_a_pull_changes_the_revision_of_a_subscription() -> None:
     async def story() -> None:
         queue = AsyncMessageQueue(open_journal(None), clock=ManualClock())
         await queue.start()

@@ -111,7 +111,7 @@ def ages(queue: MessageQueue) -> dict[str, tuple[float, float]]:
     return {each.subscription: (each.oldest_unacked_age_seconds, each.due_age_seconds) for each in found}
 
 
-def test_ages_after_a_restart_are_those_before_it(tmp_path: Path, clock: ManualClock) -> None:
+def test_ages_are_the_same_after_a_restart(tmp_path: Path, clock: ManualClock) -> None:
     with MessageQueue(SqliteJournal(tmp_path), clock=clock) as queue:
         queue.register_topic("topic")
         queue.register_subscription("all", "topic")

@@ -82,7 +82,7 @@ def test_a_publish_ends_the_wait() -> None:
     tell(story)
 
 
-def test_ten_thousand_wait_and_one_message_goes_to_one() -> None:
+def test_of_ten_thousand_waiting_pulls_one_gets_the_message() -> None:
     async def story(queue: AsyncMessageQueue) -> None:
         pulls = waiting(queue, 10_000)
         await settle()

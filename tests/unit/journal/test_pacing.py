@@ -44,9 +44,7 @@ def test_without_commits_beside_it_a_backup_does_not_rest() -> None:
     assert harness.slept == []
 
 
-def test_the_clock_of_work_stands_still_while_others_have_the_processors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_of_other_processes_is_not_counted_as_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice of 10 ms that waited 5 s for a processor is 10 ms of work. On a busy machine 15 MiB once took minutes."""
     waits = tmp_path / "schedstat"
     monkeypatch.setattr(pacing, "_WAITS", waits)

@@ -27,7 +27,7 @@ def test_a_minute_is_the_mean_the_last_or_the_most_of_its_seconds() -> None:
     assert series.rows(1, 2) == (719, [[719, 719, -719], [720, 720, -720]])
 
 
-def test_a_late_row_stands_for_the_seconds_it_is_late_by() -> None:
+def test_a_late_row_covers_the_seconds_of_its_delay() -> None:
     series = Series(FIELDS, 100)
     series.add(103, (1, 2, 3))
     assert series.rows(1, 10) == (101, [[1, 2, 3]] * 3)

@@ -64,7 +64,7 @@ async def data_of(queue: TimedQueue, name: str, **how: Any) -> list[bytes]:
 
 
 @story
-async def test_a_lease_ends_where_time_is_moved_and_only_there(queue: TimedQueue) -> None:
+async def test_a_lease_ends_only_in_the_project_whose_time_is_moved(queue: TimedQueue) -> None:
     for topic, subscription in ((TOPIC, SUB), (ELSEWHERE, ELSEWHERE_SUB)):
         await queue.publish(topic, [Draft(b"m")])
         assert await data_of(queue, subscription) == [b"m"]
@@ -200,7 +200,7 @@ async def test_catching_up_makes_it_one_with_the_server_again(queue: TimedQueue)
 
 
 @story
-async def test_one_that_is_not_ahead_catches_up_at_any_moment(queue: TimedQueue) -> None:
+async def test_a_clock_that_is_not_ahead_catches_up(queue: TimedQueue) -> None:
     """After two looks at running clocks, the later one is ahead."""
     await queue.time.advance(P, 0)
     now, ticks = queue.clock.now, count(1)

@@ -59,7 +59,7 @@ def test_rows_are_charged_until_their_publish_is_answered() -> None:
     assert budget.in_use_bytes == 0
 
 
-def test_a_publish_there_is_no_memory_for_is_refused_whole_and_others_pass() -> None:
+def test_a_publish_without_memory_is_refused_as_a_whole_and_others_pass() -> None:
     budget = Budget(100)
     partial = PartialPublishes(budget)
     for _ in range(4):

@@ -11,7 +11,7 @@ from penstock.doors.flight.uploads import SILENT_SECONDS, Uploads
 from penstock.errors import UnavailableError
 
 
-def test_the_upload_that_was_silent_longest_makes_way_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_upload_that_was_idle_longest_makes_way_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "UPLOADS_MAX", 2)
     now = 100.0
     held = {peer: ExitStack() for peer in ("first", "second", "third")}

@@ -28,7 +28,9 @@ deliveries = st.builds(
 
 
 @given(st.lists(deliveries, max_size=4), st.booleans())
-def test_received_messages_are_what_protobuf_reads(given_deliveries: list[Delivery], with_attempts: bool) -> None:
+def test_received_messages_equal_those_that_protobuf_parses(
+    given_deliveries: list[Delivery], with_attempts: bool
+) -> None:
     read = m.PullResponse.FromString(codec.received_messages(given_deliveries, with_attempts=with_attempts))
     assert len(read.received_messages) == len(given_deliveries)
     for received, delivery in zip(read.received_messages, given_deliveries, strict=True):
