@@ -57,11 +57,11 @@ def _reply_before_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _every_receipt_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipts, "_is_good", lambda *_: True)
+    monkeypatch.setattr(receipts, "_is_valid", lambda *_: True)
 
 
 def _receipts_outlive_their_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipts, "_is_good", lambda subscription, entry, stamp, *_: entry.stamp == stamp)
+    monkeypatch.setattr(receipts, "_is_valid", lambda subscription, entry, stamp, *_: entry.stamp == stamp)
 
 
 def _attempts_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
