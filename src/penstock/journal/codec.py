@@ -10,7 +10,7 @@ swapped with another is a DamagedStoreError, never an empty answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import Any, TypeAlias, TypeVar
@@ -42,6 +42,7 @@ _Record = TypeVar("_Record")
 
 _NUMBERS: dict[type[Any], int] = {kind: number for number, kind in FACTS.items()}
 FACTS_ROW, BATCH_ROW, SNAPSHOT_ROW = b"f", b"b", b"s"
+PART_BYTES, PART_MESSAGES = 64 << 20, 1 << 20  # of a row, not counting its last message
 # Facts that hold only numbers of the broker, and values that were checked with their messages: those of the hot path.
 COMPUTED = frozenset({Published, Forgotten, Touched, Delivered, Passed, Held, Delayed, Acked, Returned, Extended})
 _PLAIN: dict[type[Any], Callable[[Any], object]] = {str: str.__str__, int: int.__int__, float: float.__float__}
@@ -122,6 +123,18 @@ def seal_facts(seq: int, body: bytes) -> Row:
 
 def seal_snapshot(seq: int, body: bytes) -> Row:
     return seq, _checksum(SNAPSHOT_ROW, seq, body), body
+
+
+def parts(batch: Batch) -> Iterator[Batch]:
+    """Yield a batch in parts that fit into a row, because many publishes may share a commit."""
+    topic, first, messages = batch
+    begin, end = 0, messages[0].position + PART_BYTES
+    if len(messages) > PART_MESSAGES or messages[-1].position > end:
+        for index, message in enumerate(messages):
+            if index - begin >= PART_MESSAGES or message.position > end:
+                yield Batch(topic, first + begin, messages[begin:index])
+                begin, end = index, message.position + PART_BYTES
+    yield Batch(topic, first + begin, messages[begin:]) if begin else batch
 
 
 def seal_batch(batch: Batch) -> Row:

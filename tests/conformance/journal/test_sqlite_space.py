@@ -11,10 +11,11 @@ import apsw
 import pytest
 
 from penstock.broker.model import Batch
-from penstock.journal.port import Commit, JournalFullError
+from penstock.journal import codec
+from penstock.journal.port import Commit, JournalFullError, NotStorableError, Recovered
 from penstock.journal.sqlite import SqliteJournal, chores, reserve
 from penstock.journal.sqlite.connection import SQL
-from tests.conformance.journal.samples import batch, fact, message, messages, publish, settle
+from tests.conformance.journal.samples import batch, dump, fact, message, messages, publish, settle
 from tests.simulation.journal.faults import Fault, SmallDisk, faulty_disk
 
 BODY = bytes(range(256)) * 4
@@ -255,3 +256,40 @@ def test_after_a_restart_a_topic_with_nothing_left_has_no_gap(folder: Path) -> N
     journal.sweep({1: 1})
     assert journal.read(1, 0, 1) == []
     journal.close()
+
+
+def test_a_large_commit_is_stored_in_several_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many publishes may share a commit, and a row of more than 1 GB stopped the server."""
+    monkeypatch.setattr(codec, "PART_BYTES", 100 * len(BODY))
+    monkeypatch.setattr(codec, "PART_MESSAGES", 150)
+    journal = SqliteJournal(folder, reserve_bytes=0)
+    journal.recover()
+    stored = [message(offset, BODY)._replace(position=offset * len(BODY)) for offset in range(1000)]
+    small = [message(offset, b"") for offset in range(400)]
+    journal.commit(Commit([], [Batch(1, 0, stored), Batch(2, 0, small), batch(3, 0, 150)]))
+    assert journal.read(1, 0, 1000) == stored
+    assert journal.read(2, 0, 400) == small
+    assert journal.read(1, 99, 305) == stored[99:305]
+    journal.close()
+    assert _count(folder) == 10 + 3 + 1
+
+
+def test_a_state_that_is_too_large_for_a_snapshot_stops_nothing(folder: Path) -> None:
+    """It stopped the server, and would have stopped it again soon after each start."""
+    lines: list[str] = []
+    journal = SqliteJournal(folder, reserve_bytes=0, log=lines.append)
+    journal.recover()
+    journal._writer.limit(apsw.SQLITE_LIMIT_LENGTH, 1 << 20)
+    journal.commit(Commit([fact(1)], [batch(1, 0, 2)], dump(1, 1 << 20)))
+    journal.commit(Commit([fact(2)], [], dump(2)))
+    journal.commit(Commit([fact(3)], [], dump(3, 1 << 20)))
+    assert len(lines) == 2
+    assert "too large for a snapshot" in lines[0]
+    with pytest.raises(NotStorableError):
+        journal.commit(Commit([fact(4, 1 << 20)], []))
+    journal.commit(Commit([fact(5)], []))
+    journal.close()
+    again = SqliteJournal(folder, reserve_bytes=0)
+    assert again.recover() == Recovered(dump(2), [fact(3), fact(5)])
+    assert again.read(1, 0, 2) == messages(0, 2)
+    again.close()

@@ -25,6 +25,7 @@ from penstock.journal.codec import (
     encode_facts,
     open_facts,
     open_snapshot,
+    parts,
     seal_batch,
     seal_facts,
     seal_snapshot,
@@ -41,6 +42,7 @@ from penstock.journal.sqlite.reserve import RESERVE_BYTES, Reserve
 from penstock.journal.sqlite.wal import WriteAheadLog
 
 SNAPSHOT_BYTES = 4 << 20  # facts worth a snapshot, at least
+ROW_BYTES = 1024  # of a row without its body, and more
 SNAPSHOT_FACTOR = 4  # and at least this multiple of the size of the last snapshot
 
 
@@ -95,8 +97,8 @@ class SqliteJournal:
         self._require_usable()
         try:
             facts = encode_facts(commit.facts)
-            batches = [seal_batch(batch) for batch in commit.batches if batch.messages]
-            snapshot = None if commit.snapshot is None else encode_dump(commit.snapshot)
+            batches = [seal_batch(part) for batch in commit.batches if batch.messages for part in parts(batch)]
+            snapshot = None if commit.snapshot is None else self._encode_dump(commit.snapshot)
         except Exception as error:  # nothing was written yet
             raise NotStorableError() from error
         self._reserve.regain()
@@ -225,6 +227,17 @@ class SqliteJournal:
         if seq != self._seq:
             raise DamagedStoreError(f"The store is damaged: commit {seq + 1} of {self._seq} is missing.")
         return facts
+
+    def _encode_dump(self, dump: StateDump) -> bytes | None:
+        """Return a snapshot, or None if it is too large for a row. Then the next start reads more facts."""
+        body = encode_dump(dump)
+        if len(body) < self._writer.limit(apsw.SQLITE_LIMIT_LENGTH) - ROW_BYTES:
+            return body
+        self._log(
+            f"The state has {len(body) >> 20:,} MiB and is too large for a snapshot: the next start takes longer."
+        )
+        self._fact_bytes, self._snapshot_bytes = 0, len(body)  # the next one is due after as many facts as otherwise
+        return None
 
     def _write(self, facts: bytes, batches: list[Row], snapshot: bytes | None) -> None:
         execute = self._writer.execute
