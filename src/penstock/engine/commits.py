@@ -191,7 +191,10 @@ class Commits:
                 return not self._closed and self.stalled is None and self._journal.maintain()
             except PenstockError as error:
                 self.stalled = error
-                return False
+            except Exception:  # a bug. It must not end the thread that commits
+                log.exception("The journal failed with an unexpected error")
+                self.stalled = JournalFailedError()
+            return False
 
     def close(self) -> None:
         """Release the journal, after a running slice of idle work has ended."""

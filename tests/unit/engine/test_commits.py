@@ -100,9 +100,14 @@ def test_a_failed_journal_cannot_be_resumed(pipeline: Commits, journal: ToldJour
     assert isinstance(pipeline.stalled, JournalFailedError)
 
 
-def test_a_journal_that_fails_at_its_chores_stops_the_pipeline(pipeline: Commits, journal: ToldJournal) -> None:
+@pytest.mark.parametrize("error", [JournalFailedError(), OSError("a bug"), ValueError("a bug")])
+def test_a_journal_that_fails_at_its_chores_stops_the_pipeline(
+    pipeline: Commits, journal: ToldJournal, error: Exception
+) -> None:
+    """With another error the thread that commits ended, and every later command waited for ever."""
+
     def fail() -> bool:
-        raise JournalFailedError
+        raise error
 
     journal.maintain = fail  # type: ignore[method-assign]
     assert pipeline.maintain() is False
