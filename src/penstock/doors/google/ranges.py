@@ -7,7 +7,8 @@ from typing import Any
 
 from penstock.doors.google.errors import invalid
 
-MINUTE, DAY = 60, 86400
+MINUTE, DAY, SECOND = 60, 86400, 10**9
+DURATION_MAX_SECONDS = 315_576_000_000  # 10,000 years
 
 
 def within(name: str, value: float, least: float | None, most: float | None) -> None:
@@ -33,6 +34,13 @@ def seconds(duration: Any) -> float:
 
 
 def set_duration(duration: Any, value: float) -> None:
+    """Set a google.protobuf.Duration. One beyond its range, which another protocol may have set, becomes the longest.
+
+    Otherwise it cannot be shown as JSON, and neither can a list with it.
+    """
     whole = math.floor(value)
-    duration.seconds, duration.nanos = whole, round((value - whole) * 1e9)
+    nanos = round((value - whole) * 1e9)
+    if nanos == SECOND:
+        whole, nanos = whole + 1, 0
+    duration.seconds, duration.nanos = (whole, nanos) if whole < DURATION_MAX_SECONDS else (DURATION_MAX_SECONDS, 0)
     duration.SetInParent()
