@@ -13,6 +13,7 @@ from penstock.broker.consuming import oldest_unacked
 from penstock.broker.dump import SnapshotDump
 from penstock.broker.facts import Forgotten, SnapshotChanged, SnapshotDropped, SnapshotTaken, Sought
 from penstock.broker.ledger import Ledger
+from penstock.broker.limits import SECONDS_MAX
 from penstock.broker.log import Need
 from penstock.broker.model import SECOND, Message
 from penstock.broker.subscription import Subscription
@@ -60,7 +61,7 @@ def seek_to_offset(ledger: Ledger, now: int, name: str, offset: int) -> Need | N
 
 def kept_since(now: int, seconds: float) -> int:
     """Return the earliest publish time that a retention keeps. A message exactly as old as it is dropped."""
-    return now - int(seconds * SECOND) + 1
+    return now - int(min(seconds, SECONDS_MAX) * SECOND) + 1
 
 
 def seek_reach(ledger: Ledger, now: int, name: str) -> list[tuple[int, int]]:

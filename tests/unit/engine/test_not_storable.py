@@ -12,6 +12,7 @@ import pytest
 from penstock import Draft, InternalError, ManualClock, MessageQueue, SubscriptionOptions
 from penstock.broker.broker import Broker
 from penstock.broker.facts import DocumentPut, Fact, Published, SubscriptionChanged, Touched
+from penstock.broker.limits import Limits
 from penstock.broker.model import Batch, Message
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.journal.port import NotStorableError
@@ -111,3 +112,20 @@ def test_a_commit_with_a_value_of_the_hot_path_is_refused_whole(
 
     with queue_in(tmp_path) as shared:
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("seconds", [1e300, float("inf")])
+def test_a_retention_without_end_keeps_everything(seconds: float, tmp_path: Path) -> None:
+    """Housekeeping failed each second, and took the state back to the last commit."""
+    clock = ManualClock()
+    journal = SqliteJournal(tmp_path, reserve_bytes=0)
+    with MessageQueue(journal, limits=Limits(retention_seconds=seconds, seek_all=True), clock=clock) as queue:
+        queue.register_topic("topic")
+        queue.register_subscription("sub", "topic")
+        queue.publish("topic", [b"kept"])
+        queue.ack(queue.pull("sub", 1)[0].ack_id)
+        clock.advance(86400 * 365)
+        assert queue.pull("sub", 1) == []
+        queue.seek_to_time("sub", 0)
+        assert [message.data for message in queue.pull("sub", 1)] == [b"kept"]
+        assert not queue.engine.internal_errors
