@@ -47,6 +47,7 @@ from penstock.journal.port import Journal, JournalFailedError, JournalFullError
 T = TypeVar("T")
 log = logging.getLogger("penstock")
 PACKAGE = Path(__file__).parent.parent
+STUCK = "The broker cannot go back to its last commit"
 Answer: TypeAlias = Block | int | None  # the answer to the question of a step
 Listener: TypeAlias = Callable[..., None]
 
@@ -328,7 +329,14 @@ class Engine:
         if stalled is not None and self.commits.failed:
             raise stalled
         log.warning("Commit refused, going back to the last one: %s", stalled)
-        self._start_over(stalled or UnavailableError())
+        try:
+            self._start_over(stalled or UnavailableError())
+        except (JournalFullError, UnavailableError):  # it is tried again
+            raise
+        except Exception as error:
+            log.exception(STUCK)
+            self.commits.stalled = JournalFailedError()
+            raise self.commits.stalled from error
         self.commits.resume()
 
     def _start_over(self, void: PenstockError) -> None:
@@ -380,7 +388,7 @@ class Engine:
             if self.commits.stalled is None:
                 self._start_over(UnavailableError("The broker went back to its last commit. Try again"))
         except Exception:
-            log.exception("The broker cannot go back to its last commit")
+            log.exception(STUCK)
             self.commits.stalled = JournalFailedError()
 
 

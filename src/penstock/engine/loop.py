@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from penstock.broker.broker import Broker
@@ -238,8 +239,8 @@ class Writer:
             if not future.done():
                 future.set_exception(error)
         with self._engine.lock:
-            if self._engine.commits.failed:
-                if not self.failed.done():
-                    self.failed.set_result(error)
-            elif self._engine.commits.stalled is not None:
-                self._engine.go_back()
+            if self._engine.commits.stalled is not None and not self._engine.commits.failed:
+                with suppress(PenstockError):  # it is tried again, or the journal has failed
+                    self._engine.go_back()
+            if self._engine.commits.failed and not self.failed.done():
+                self.failed.set_result(self._engine.commits.stalled or error)

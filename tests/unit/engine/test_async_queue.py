@@ -25,7 +25,7 @@ from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.port import refusal
 from penstock.errors import DamagedStoreError, PenstockError
 from penstock.journal.memory import MemoryJournal
-from penstock.journal.port import JournalFailedError, JournalFullError
+from penstock.journal.port import JournalFailedError, JournalFullError, Recovered
 from penstock.journal.sqlite import SqliteJournal
 from tests.unit.engine.journals import ToldJournal
 
@@ -222,6 +222,25 @@ def test_a_failed_journal_stops_everything(error: PenstockError) -> None:
         for call in (queue.publish("topic", [Draft(b"x")]), queue.pull("sub", 1), queue.create_topic("new")):
             with pytest.raises(type(error)):
                 await call
+
+    tell(story)
+
+
+@pytest.mark.parametrize("error", [DamagedStoreError("The store is damaged."), KeyError("a bug")])
+def test_a_state_that_cannot_be_read_again_stops_everything(error: Exception) -> None:
+    """Every command failed, and the server neither said that it was ill nor stopped."""
+
+    async def story(queue: AsyncMessageQueue, journal: ToldJournal) -> None:
+        def fail() -> Recovered:
+            raise error
+
+        journal.recover = fail  # type: ignore[method-assign]
+        journal.refusals = [JournalFullError()]
+        with pytest.raises(JournalFullError):
+            await queue.publish("topic", [Draft(b"lost")])
+        assert isinstance(await queue.failed, JournalFailedError)
+        with pytest.raises(JournalFailedError):
+            await queue.publish("topic", [Draft(b"x")])
 
     tell(story)
 

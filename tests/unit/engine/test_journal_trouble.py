@@ -8,13 +8,14 @@ import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from penstock import Draft, ManualClock, MessageQueue, ResourceExhaustedError
+from penstock import Draft, ManualClock, MessageQueue, ResourceExhaustedError, UnavailableError
 from penstock.engine.async_queue import AsyncMessageQueue
 from penstock.engine.engine import Engine
-from penstock.errors import PenstockError
+from penstock.errors import DamagedStoreError, PenstockError
 from penstock.journal.port import JournalFailedError, JournalFullError
 from tests.unit.engine.journals import ToldJournal
 
@@ -63,6 +64,30 @@ def test_any_refused_command_leaves_no_trace(queue: MessageQueue, journal: ToldJ
     assert queue.engine.broker.state.dump() == before
     queue.ack(leased.ack_id)
     assert [message.data for message in queue.pull("sub", 10)] == [b"another"]
+
+
+def test_a_state_that_cannot_be_read_now_is_read_by_the_next_command(
+    queue: MessageQueue, journal: ToldJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.refusals = [JournalFullError()]
+    with monkeypatch.context() as patch:
+        for error in (UnavailableError(), JournalFullError()):
+            patch.setattr(journal, "recover", Mock(side_effect=error))
+            with pytest.raises(type(error)):
+                queue.publish("topic", [b"lost"])
+    queue.publish("topic", [b"later"])
+    assert [message.data for message in queue.pull("sub", 10)] == [b"kept", b"later"]
+
+
+@pytest.mark.parametrize("error", [DamagedStoreError("The store is damaged."), KeyError("a bug")])
+def test_a_state_that_cannot_be_read_again_stops_the_queue(
+    error: Exception, queue: MessageQueue, journal: ToldJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.refusals = [JournalFullError()]
+    monkeypatch.setattr(journal, "recover", Mock(side_effect=error))
+    for _ in range(2):
+        with pytest.raises(JournalFailedError):
+            queue.publish("topic", [b"lost"])
 
 
 def test_a_call_that_decides_nothing_works_after_a_refusal(queue: MessageQueue, journal: ToldJournal) -> None:
