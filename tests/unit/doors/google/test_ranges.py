@@ -1,4 +1,4 @@
-"""Durations that are stored as seconds are shown as Durations, whoever set them."""
+"""Durations within the range of Pub/Sub, whatever protocol set them."""
 
 from __future__ import annotations
 
