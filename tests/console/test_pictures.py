@@ -98,6 +98,7 @@ def test_pages_and_dialogs_look_as_they_did(
         page.goto(f"/{place}")
         if button:
             page.get_by_role("button", name=button, exact=True).click()
+            page.locator("dialog[open]").wait_for()  # some load their fields first
         pictures.settle(page)
         found = pictures.parts(page)
         where = f"{name}-{size}"
