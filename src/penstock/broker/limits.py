@@ -80,7 +80,8 @@ def check_draft(draft: Draft, limits: Limits) -> int:
         most = limits.message_max_bytes
         allowed = f"{most // MIB}MB" if most % MIB == 0 else f"{most} bytes"
         raise InvalidArgumentError(f"Message size exceeds maximum of {allowed}")
-    if not (0 <= draft.delay_seconds <= SECONDS_MAX and 0 <= draft.ttl_seconds <= SECONDS_MAX):
+    delay, ttl = draft.delay_seconds, draft.ttl_seconds
+    if (delay or ttl) and not (0 <= delay <= SECONDS_MAX and 0 <= ttl <= SECONDS_MAX):
         raise InvalidArgumentError(f"Message delay and time to live must be 0 to {SECONDS_MAX:.0f} seconds")
     return size
 
